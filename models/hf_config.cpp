@@ -5,11 +5,13 @@
 #include <algorithm>
 
 #include "hw/error.h"
-#include "models/architecture_reader.h"
+#include "models/hf_consistency.h"
 #include "models/hf_families.h"
 
 namespace moebius {
 namespace {
+
+constexpr std::string_view kOrigin = "Hugging Face configuration ";
 
 // The distance between full-attention layers when `kinds` repeats "others, full" throughout; 0: no full
 // layer; -1: neither.
@@ -21,6 +23,20 @@ int full_attention_period(const std::vector<std::string>& kinds) {
     if ((kinds[layer] == "full_attention") != ((layer + 1) % period == 0)) return -1;
   }
   return period;
+}
+
+bool names_kind(const std::vector<std::string>& kinds, std::string_view kind) {
+  return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+// A window as long as the longest sequence was read too, but bounds nothing.
+std::string unread_window(const HfKeys& keys, const Model& model, const std::vector<std::string>& kinds) {
+  if (names_kind(kinds, "chunked_attention") && model.attention_chunk == 0)
+    return "layer_types names \"chunked_attention\", of which no attention_chunk_size was read";
+  const bool window = model.sliding_window > 0 || keys.read_at("sliding_window") != nullptr;
+  if (names_kind(kinds, "sliding_attention") && !window)
+    return "layer_types names \"sliding_attention\", of which no sliding_window was read";
+  return "";
 }
 
 // Newer configurations spell out the attention of every layer; that has the last word over the family's rule.
@@ -36,9 +52,12 @@ void apply_layer_types(HfKeys& keys, Model& model) {
     model.unsupported = fmt::format("layer_types names \"{}\"", kind);
     return;
   }
+  model.unsupported = unread_window(keys, model, kinds);
+  if (!model.unsupported.empty()) return;
   const int period = full_attention_period(kinds);
   if (period < 0) {
-    model.unsupported = "layer_types does not repeat every few layers";
+    model.unsupported =
+        "layer_types has full_attention elsewhere than in every n-th layer, counted from the first";
     return;
   }
   model.full_attention_every = period;
@@ -69,7 +88,7 @@ Model read(HfKeys keys) {
   if (family == nullptr) unknown_type(keys.place_of("model_type"), model_type);
   Model model = family->read(keys);
   apply_layer_types(keys, model);
-  require_consistent(model, keys.place());
+  require_consistent(model, keys);
   return model;
 }
 
@@ -78,9 +97,13 @@ Model read(HfKeys keys) {
 Model model_from_hf_config(const Document& config) {
   Model model = read(HfKeys(config.root, {.file = config.file, .pointer = "", .line = config.root.line}));
   model.id = config.file;
-  model.source = "Hugging Face configuration " + config.file;
+  model.source = std::string(kOrigin) + config.file;
   model.status = "as given";
   return model;
+}
+
+bool is_imported(const Model& model) {
+  return model.source.starts_with(kOrigin);
 }
 
 }  // namespace moebius

@@ -21,10 +21,14 @@ Model decoder(HfKeys& keys, bool tied) {
   return model;
 }
 
-void grouped_attention(HfKeys& keys, Model& model) {
-  model.kv_heads = keys.size_or("num_key_value_heads", kMaxHeads, model.heads);
+void grouped_attention(HfKeys& keys, Model& model, const HeadDefaults& family) {
+  model.kv_heads = keys.size_or(
+      "num_key_value_heads", kMaxHeads,
+      keys.missing("num_key_value_heads") && family.kv_heads > 0 ? family.kv_heads : model.heads);
   model.attention = model.kv_heads == model.heads ? AttentionKind::kMha : AttentionKind::kGqa;
-  model.head_dim = keys.size_or("head_dim", kMaxHeadDim, keys.size_or("attention_head_dim", kMaxHeadDim, 0));
+  model.head_dim = keys.size_or(
+      "head_dim", kMaxHeadDim,
+      keys.size_or("attention_head_dim", kMaxHeadDim, keys.missing("head_dim") ? family.head_dim : 0));
   if (model.head_dim > 0) return;
   if (model.hidden % model.heads != 0) {
     keys.fail(
@@ -34,14 +38,22 @@ void grouped_attention(HfKeys& keys, Model& model) {
   model.head_dim = model.hidden / model.heads;
 }
 
-void sliding_window(HfKeys& keys, Model& model, bool in_use) {
-  const int window = in_use ? keys.size_or("sliding_window", kMaxLength, 0) : 0;
+void sliding_window(HfKeys& keys, Model& model, int family) {
+  const int window = keys.size_or("sliding_window", kMaxLength, keys.missing("sliding_window") ? family : 0);
   model.sliding_window = window < keys.size_or("max_position_embeddings", kMaxLength, 1 << 30) ? window : 0;
 }
 
-Model attention_decoder(HfKeys& keys, bool tied) {
-  Model model = decoder(keys, tied);
-  grouped_attention(keys, model);
+void upper_windows(HfKeys& keys, Model& model) {
+  if (!keys.flag_or("use_sliding_window", false)) return;
+  sliding_window(keys, model, 4096);
+  if (model.sliding_window == 0 || keys.has("layer_types")) return;
+  if (keys.size_or("max_window_layers", kMaxLayers, 28) > 0)
+    model.unsupported = "sliding windows in the upper layers only";
+}
+
+Model attention_decoder(HfKeys& keys, const HeadDefaults& family) {
+  Model model = decoder(keys);
+  grouped_attention(keys, model, family);
   if (keys.flag_or("attention_bias", false)) model.biases = Biases::kQkv;
   return model;
 }
@@ -61,23 +73,26 @@ void shared_experts(Model& model, int shared) {
   model.experts.shared_width = shared * model.experts.width;
 }
 
-void deepseek_experts(HfKeys& keys, Model& model, GateScore gate) {
+void deepseek_experts(HfKeys& keys, Model& model, const ExpertDefaults& family) {
   model.mtp_layers = keys.size_or("num_nextn_predict_layers", 100, 0);
-  if (!keys.has("n_routed_experts")) return;
+  if (!keys.missing("n_routed_experts") && !keys.has("n_routed_experts")) return;
+  const auto size_or = [&](std::string_view key, double high, int otherwise) {
+    return keys.size_or(key, high, keys.missing(key) ? otherwise : 0);
+  };
   Experts& experts = model.experts;
   experts.routed = keys.size("n_routed_experts", kMaxExperts);
   experts.active = keys.size("num_experts_per_tok", kMaxExperts);
   experts.width = keys.size("moe_intermediate_size", kMaxWidth);
-  shared_experts(model, keys.size_or("n_shared_experts", kMaxShared, 0));
-  gate_score(keys, model, gate);
-  experts.scale = keys.number_or("routed_scaling_factor", 1);
+  shared_experts(model, size_or("n_shared_experts", kMaxShared, family.shared));
+  gate_score(keys, model, family.score);
+  experts.scale = keys.number_or("routed_scaling_factor", family.scale);
   if (keys.text_or("topk_method", "") != "greedy") {
-    experts.groups = std::max(1, keys.size_or("n_group", kMaxExperts, 1));
-    experts.active_groups = std::max(1, keys.size_or("topk_group", kMaxExperts, 1));
+    experts.groups = std::max(1, size_or("n_group", kMaxExperts, family.groups));
+    experts.active_groups = std::max(1, size_or("topk_group", kMaxExperts, family.active_groups));
   }
   // Experts stand in the layers from first_k_dense_replace on whose number is a multiple of moe_layer_freq.
   model.moe_step = std::max(1, keys.size_or("moe_layer_freq", kMaxLayers, 1));
-  const int first = keys.size_or("first_k_dense_replace", kMaxLayers, 0);
+  const int first = size_or("first_k_dense_replace", kMaxLayers, family.first_dense);
   model.first_dense = (first + model.moe_step - 1) / model.moe_step * model.moe_step;
 }
 

@@ -10,14 +10,24 @@ namespace moebius {
 // configuration class says when the file does not.
 Model decoder(HfKeys& keys, bool tied = false);
 
-// MHA or GQA; head_dim from its key, or hidden_size over heads.
-void grouped_attention(HfKeys& keys, Model& model);
+// What the family's own configuration class says of heads when the file leaves the key out.
+struct HeadDefaults {
+  int kv_heads = 0;  // 0: as many as heads
+  int head_dim = 0;  // 0: hidden_size over heads
+};
+
+// MHA or GQA. A key that is null means what 0 does in `family`, whatever the family.
+void grouped_attention(HfKeys& keys, Model& model, const HeadDefaults& family = {});
 
 // decoder() with grouped_attention() and "attention_bias".
-Model attention_decoder(HfKeys& keys, bool tied = false);
+Model attention_decoder(HfKeys& keys, const HeadDefaults& family = {});
 
-// A window no shorter than the longest sequence is none.
-void sliding_window(HfKeys& keys, Model& model, bool in_use);
+// A window no shorter than the longest sequence is none. `family`: the window when the file leaves it out.
+void sliding_window(HfKeys& keys, Model& model, int family = 0);
+
+// Qwen: windows where use_sliding_window says so, in the layers from max_window_layers on unless layer_types
+// names them.
+void upper_windows(HfKeys& keys, Model& model);
 
 // "scoring_func"; one that a Model cannot say makes it unsupported.
 void gate_score(HfKeys& keys, Model& model, GateScore otherwise);
@@ -25,7 +35,17 @@ void gate_score(HfKeys& keys, Model& model, GateScore otherwise);
 // Shared experts of the routed width, as the DeepSeek line counts them.
 void shared_experts(Model& model, int shared);
 
-// Keys of DeepSeek and of those who follow it: leading dense layers, groups of experts, MTP modules.
-void deepseek_experts(HfKeys& keys, Model& model, GateScore gate);
+// What the family's own configuration class says when the file leaves the key out.
+struct ExpertDefaults {
+  GateScore score = GateScore::kSigmoid;
+  int first_dense = 0;
+  int shared = 1;
+  int groups = 1, active_groups = 1;
+  double scale = 1;
+};
+
+// Keys of DeepSeek and of those who follow it: leading dense layers, groups of experts, MTP modules. No
+// experts where n_routed_experts is null.
+void deepseek_experts(HfKeys& keys, Model& model, const ExpertDefaults& family);
 
 }  // namespace moebius

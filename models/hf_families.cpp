@@ -18,17 +18,23 @@ Model llama(HfKeys& keys) {
 }
 
 Model mistral(HfKeys& keys) {
-  Model model = attention_decoder(keys);
-  sliding_window(keys, model, true);
+  Model model = attention_decoder(keys, {.kv_heads = 8});
+  sliding_window(keys, model, 4096);
   return model;
 }
 
-Model mixtral(HfKeys& keys) {
-  Model model = mistral(keys);
+// All layers have experts, whose width stands where others have that of dense layers.
+void local_experts(HfKeys& keys, Model& model) {
   model.experts.routed = keys.size("num_local_experts", kMaxExperts);
-  model.experts.active = keys.size("num_experts_per_tok", kMaxExperts);
+  model.experts.active = keys.size({"num_experts_per_tok", "experts_per_token"}, kMaxExperts);
   model.experts.width = model.dense_width;
   model.dense_width = 0;
+}
+
+Model mixtral(HfKeys& keys) {
+  Model model = attention_decoder(keys, {.kv_heads = 8});
+  sliding_window(keys, model);
+  local_experts(keys, model);
   return model;
 }
 
@@ -55,7 +61,7 @@ void sparse_attention(HfKeys& keys, Model& model) {
                    .top = keys.size("index_topk", kMaxLength)};
 }
 
-Model latent_decoder(HfKeys& keys, GateScore gate) {
+Model latent_decoder(HfKeys& keys, const ExpertDefaults& family) {
   Model model = decoder(keys);
   model.kv_heads = model.heads;
   model.attention = AttentionKind::kMla;
@@ -64,21 +70,24 @@ Model latent_decoder(HfKeys& keys, GateScore gate) {
                .nope_dim = keys.size("qk_nope_head_dim", kMaxHeadDim),
                .rope_dim = keys.size("qk_rope_head_dim", kMaxHeadDim),
                .v_dim = keys.size("v_head_dim", kMaxHeadDim)};
-  deepseek_experts(keys, model, gate);
+  deepseek_experts(keys, model, family);
   sparse_attention(keys, model);
   return model;
 }
 
 Model deepseek_v2(HfKeys& keys) {
-  return latent_decoder(keys, GateScore::kSoftmax);
+  return latent_decoder(keys, {.score = GateScore::kSoftmax, .shared = 2});
 }
 Model deepseek_v3(HfKeys& keys) {
-  return latent_decoder(keys, GateScore::kSigmoid);
+  return latent_decoder(keys, {.first_dense = 3, .groups = 8, .active_groups = 4, .scale = 2.5});
+}
+Model glm_moe_dsa(HfKeys& keys) {
+  return latent_decoder(keys, {.first_dense = 3, .scale = 2.5});
 }
 
 Model deepseek_v4(HfKeys& keys) {
   Model model = attention_decoder(keys);
-  deepseek_experts(keys, model, GateScore::kSigmoid);
+  deepseek_experts(keys, model, {});
   model.dense_width = 0;
   model.unsupported =
       "compressed multi-query attention with an indexer, low-rank output projections and hash-routed layers";
@@ -86,16 +95,17 @@ Model deepseek_v4(HfKeys& keys) {
 }
 
 Model glm4_moe(HfKeys& keys) {
-  Model model = attention_decoder(keys);
+  Model model = attention_decoder(keys, {.kv_heads = 8});
   model.qk_norm = keys.flag_or("use_qk_norm", false);
-  deepseek_experts(keys, model, GateScore::kSigmoid);
+  deepseek_experts(keys, model, {.first_dense = 1});
   return model;
 }
 
-// Ling: DeepSeek's structure under other names.
+// Ling: DeepSeek's structure under other names. Its configuration class has no usable number of key-value
+// heads.
 Model bailing_moe(HfKeys& keys) {
   Model model = decoder(keys);
-  grouped_attention(keys, model);
+  grouped_attention(keys, model, {.kv_heads = keys.size("num_key_value_heads", kMaxHeads)});
   if (keys.flag_or("use_qkv_bias", false)) model.biases = Biases::kQkv;
   model.qk_norm = keys.flag_or("use_qk_norm", false);
   model.mtp_layers = keys.size_or("num_nextn_predict_layers", 100, 0);
@@ -113,29 +123,39 @@ Model bailing_moe(HfKeys& keys) {
   return model;
 }
 
-Model qwen2(HfKeys& keys) {
+Model biased_qwen(HfKeys& keys, const HeadDefaults& family) {
   Model model = decoder(keys);
-  grouped_attention(keys, model);
+  grouped_attention(keys, model, family);
   model.biases = Biases::kQkv;
-  if (keys.flag_or("use_sliding_window", false))
-    model.unsupported = "sliding windows in the upper layers only";
+  upper_windows(keys, model);
+  return model;
+}
+
+Model qwen2(HfKeys& keys) {
+  return biased_qwen(keys, {.kv_heads = 32});
+}
+
+Model normed_qwen(HfKeys& keys, const HeadDefaults& family) {
+  Model model = attention_decoder(keys, family);
+  model.qk_norm = true;
+  upper_windows(keys, model);
   return model;
 }
 
 Model qwen3(HfKeys& keys) {
-  Model model = attention_decoder(keys);
-  model.qk_norm = true;
-  return model;
+  return normed_qwen(keys, {.kv_heads = 32, .head_dim = 128});
 }
 
 // Experts in every decoder_sparse_step-th layer, but not in those of mlp_only_layers (which must lead).
-// Shared experts of the family have a gate (transformers, modeling_qwen2_moe.py: shared_expert_gate).
-void qwen_experts(HfKeys& keys, Model& model) {
+// Shared experts of the family have a gate (transformers, modeling_qwen2_moe.py: shared_expert_gate);
+// `shared`: their width when the file leaves it out.
+void qwen_experts(HfKeys& keys, Model& model, int shared) {
   Experts& experts = model.experts;
   experts.routed = keys.size("num_experts", kMaxExperts);
   experts.active = keys.size("num_experts_per_tok", kMaxExperts);
   experts.width = keys.size("moe_intermediate_size", kMaxWidth);
-  experts.shared_width = keys.size_or("shared_expert_intermediate_size", kMaxWidth, 0);
+  if (!keys.missing("shared_expert_intermediate_size")) shared = 0;
+  experts.shared_width = keys.size_or("shared_expert_intermediate_size", kMaxWidth, shared);
   experts.shared = experts.shared_width > 0 ? 1 : 0;
   experts.shared_gate = experts.shared > 0;
   model.moe_step = std::max(1, keys.size_or("decoder_sparse_step", kMaxLayers, 1));
@@ -148,16 +168,19 @@ void qwen_experts(HfKeys& keys, Model& model) {
   if (model.moe_step == 1 && model.first_dense == 0) model.dense_width = 0;
 }
 
+// Which layers have windows without layer_types differs between versions of its configuration class.
 Model qwen2_moe(HfKeys& keys) {
-  Model model = qwen2(keys);
+  Model model = biased_qwen(keys, {.kv_heads = 16});
+  if (model.sliding_window > 0 && !keys.has("layer_types"))
+    model.unsupported = "sliding windows in some layers only";
   if (!keys.flag_or("qkv_bias", true)) model.biases = Biases::kNone;
-  qwen_experts(keys, model);
+  qwen_experts(keys, model, 5632);
   return model;
 }
 
 Model qwen3_moe(HfKeys& keys) {
-  Model model = qwen3(keys);
-  qwen_experts(keys, model);
+  Model model = normed_qwen(keys, {.kv_heads = 4});
+  qwen_experts(keys, model, 0);
   return model;
 }
 
@@ -171,7 +194,8 @@ void rotary_part(HfKeys& keys, Model& model, double family) {
 
 // Three of four layers are gated delta networks.
 Model qwen3_next(HfKeys& keys) {
-  Model model = qwen3_moe(keys);
+  Model model = normed_qwen(keys, {.kv_heads = 2, .head_dim = 256});
+  qwen_experts(keys, model, 512);
   model.full_attention_every = keys.size_or("full_attention_interval", kMaxLayers, 4);
   model.output_gate = keys.flag_or("attn_output_gate", true);
   model.delta = {.key_heads = keys.size("linear_num_key_heads", kMaxHeads),
@@ -185,21 +209,19 @@ Model qwen3_next(HfKeys& keys) {
 }
 
 Model gpt_oss(HfKeys& keys) {
-  Model model = attention_decoder(keys);
+  Model model = attention_decoder(keys, {.kv_heads = 8, .head_dim = 64});
   model.biases = Biases::kAll;
-  sliding_window(keys, model, true);
+  sliding_window(keys, model, 128);
   model.full_attention_every = 2;
-  model.experts.routed = keys.size("num_local_experts", kMaxExperts);
-  model.experts.active = keys.size({"num_experts_per_tok", "experts_per_token"}, kMaxExperts);
-  model.experts.width = model.dense_width;
-  model.dense_width = 0;
+  local_experts(keys, model);
   return model;
 }
 
 // Rotary layers attend within chunks; every no_rope_layer_interval-th layer has neither rotation nor chunks.
 Model llama4(HfKeys& keys) {
-  Model model = attention_decoder(keys);
-  model.attention_chunk = keys.size_or("attention_chunk_size", kMaxLength, 0);
+  Model model = attention_decoder(keys, {.kv_heads = 8, .head_dim = 128});
+  model.attention_chunk =
+      keys.size_or("attention_chunk_size", kMaxLength, keys.missing("attention_chunk_size") ? 8192 : 0);
   model.full_attention_every = keys.size_or("no_rope_layer_interval", kMaxLayers, 4);
   Experts& experts = model.experts;
   experts.routed = keys.size("num_local_experts", kMaxExperts);
@@ -217,24 +239,31 @@ Model llama4(HfKeys& keys) {
   return model;
 }
 
-Model ernie4_5(HfKeys& keys) {
+Model ernie(HfKeys& keys, const HeadDefaults& family) {
   Model model = decoder(keys, true);
-  grouped_attention(keys, model);
+  grouped_attention(keys, model, family);
   if (keys.flag_or("use_bias", false)) model.biases = Biases::kAll;
   return model;
 }
 
+Model ernie4_5(HfKeys& keys) {
+  return ernie(keys, {.kv_heads = 2, .head_dim = 128});
+}
+
 Model ernie4_5_moe(HfKeys& keys) {
-  Model model = ernie4_5(keys);
+  Model model = ernie(keys, {.kv_heads = 4});
   model.mtp_layers = keys.size_or("num_nextn_predict_layers", 100, 0);
-  model.experts.routed = keys.uniform_or("moe_num_experts", kMaxExperts, 0);
+  model.experts.routed =
+      keys.uniform_or("moe_num_experts", kMaxExperts, keys.missing("moe_num_experts") ? 64 : 0);
   if (model.experts.routed == 0) return model;
   model.experts.active = keys.size("moe_k", kMaxExperts);
   model.experts.width = keys.uniform_or("moe_intermediate_size", kMaxWidth, 0);
-  shared_experts(model, keys.size_or("moe_num_shared_experts", kMaxShared, 0));
+  shared_experts(model, keys.size_or("moe_num_shared_experts", kMaxShared,
+                                     keys.missing("moe_num_shared_experts") ? 2 : 0));
   // Layer i has experts when start <= i <= end and i + 1 is a multiple of the interval.
   model.moe_step = std::max(1, keys.size_or("moe_layer_interval", kMaxLayers, 1));
-  const int start = keys.size_or("moe_layer_start_index", kMaxLayers, 0);
+  const int start =
+      keys.size_or("moe_layer_start_index", kMaxLayers, keys.missing("moe_layer_start_index") ? 1 : 0);
   model.first_dense = (start + model.moe_step) / model.moe_step * model.moe_step - 1;
   return model;
 }
@@ -264,8 +293,8 @@ Model hunyuan(HfKeys& keys) {
 }
 
 Model minimax_m2(HfKeys& keys) {
-  Model model = mixtral(keys);
-  model.sliding_window = 0;
+  Model model = attention_decoder(keys, {.kv_heads = 8, .head_dim = 128});
+  local_experts(keys, model);
   model.qk_norm = keys.flag_or("use_qk_norm", false);
   model.mtp_layers = keys.flag_or("use_mtp", false) ? keys.size_or("num_mtp_modules", 100, 0) : 0;
   gate_score(keys, model, GateScore::kSigmoid);
@@ -305,7 +334,7 @@ Model dbrx(HfKeys& keys) {
   model.vocabulary = keys.size("vocab_size", kMaxVocabulary);
   model.tied_embeddings = keys.flag_or("tie_word_embeddings", false);
   grouped_attention(keys, model);
-  model.kv_heads = keys.object("attn_config").size_or("kv_n_heads", kMaxHeads, model.heads);
+  model.kv_heads = keys.object("attn_config").size_or("kv_n_heads", kMaxHeads, 1);
   model.attention = model.kv_heads == model.heads ? AttentionKind::kMha : AttentionKind::kGqa;
   HfKeys mlp = keys.object("ffn_config");
   model.experts.routed = mlp.size("moe_num_experts", kMaxExperts);
@@ -325,7 +354,7 @@ constexpr HfFamily kFamilies[] = {
     {"ernie4_5", ernie4_5},
     {"ernie4_5_moe", ernie4_5_moe},
     {"glm4_moe", glm4_moe},
-    {"glm_moe_dsa", deepseek_v3},
+    {"glm_moe_dsa", glm_moe_dsa},
     {"gpt2", gpt2},
     {"gpt_oss", gpt_oss},
     {"hunyuan", hunyuan},

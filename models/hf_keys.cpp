@@ -7,21 +7,37 @@
 
 namespace moebius {
 
-HfKeys::HfKeys(const Value& value, Place place) : value_(&value), reader_(value, std::move(place)) {}
+HfKeys::HfKeys(const Value& value, Place place) : HfKeys(value, std::move(place), std::make_shared<Log>()) {}
+
+HfKeys::HfKeys(const Value& value, Place place, std::shared_ptr<Log> log)
+    : value_(&value), reader_(value, std::move(place)), log_(std::move(log)) {}
 
 bool HfKeys::has(std::string_view key) const {
   const Value* found = value_->find(key);
   return found != nullptr && found->kind != Value::Kind::kNull;
 }
 
+bool HfKeys::read(std::string_view key) {
+  if (!has(key)) return false;
+  log_->emplace_back(key, reader_.place_of(key));
+  return true;
+}
+
+const Place* HfKeys::read_at(std::string_view key) const {
+  const auto found =
+      std::find_if(log_->rbegin(), log_->rend(), [&](const auto& row) { return row.first == key; });
+  return found == log_->rend() ? nullptr : &found->second;
+}
+
 int HfKeys::size(std::initializer_list<std::string_view> keys, double high) {
   const auto present = std::find_if(keys.begin(), keys.end(), [&](std::string_view key) { return has(key); });
   const std::string_view key = present == keys.end() ? *keys.begin() : *present;
+  read(key);
   return static_cast<int>(reader_.integer(key, {1, high}));
 }
 
 int HfKeys::size_or(std::string_view key, double high, int otherwise) {
-  return has(key) ? static_cast<int>(reader_.integer(key, {0, high})) : otherwise;
+  return read(key) ? static_cast<int>(reader_.integer(key, {0, high})) : otherwise;
 }
 
 int HfKeys::uniform_or(std::string_view key, double high, int otherwise) {
@@ -35,20 +51,20 @@ int HfKeys::uniform_or(std::string_view key, double high, int otherwise) {
 }
 
 double HfKeys::number_or(std::string_view key, double otherwise) {
-  return has(key) ? reader_.number(key, {0, 1e6}) : otherwise;
+  return read(key) ? reader_.number(key, {0, 1e6}) : otherwise;
 }
 
 bool HfKeys::flag_or(std::string_view key, bool otherwise) {
-  return has(key) ? reader_.boolean(key) : otherwise;
+  return read(key) ? reader_.boolean(key) : otherwise;
 }
 
 std::string HfKeys::text_or(std::string_view key, std::string otherwise) {
-  return has(key) ? reader_.text(key) : std::move(otherwise);
+  return read(key) ? reader_.text(key) : std::move(otherwise);
 }
 
 std::vector<int> HfKeys::sizes(std::string_view key, double high) {
   std::vector<int> sizes;
-  if (!has(key)) return sizes;
+  if (!read(key)) return sizes;
   const Value& array = reader_.value(key);
   Place place = reader_.place_of(key);
   if (array.kind != Value::Kind::kArray)
@@ -62,7 +78,7 @@ std::vector<int> HfKeys::sizes(std::string_view key, double high) {
 }
 
 std::vector<std::string> HfKeys::texts(std::string_view key) {
-  return has(key) ? reader_.texts(key) : std::vector<std::string>{};
+  return read(key) ? reader_.texts(key) : std::vector<std::string>{};
 }
 
 HfKeys HfKeys::object(std::string_view key) {
@@ -70,7 +86,7 @@ HfKeys HfKeys::object(std::string_view key) {
   Place place = reader_.place_of(key);
   if (value.kind != Value::Kind::kObject)
     place.fail(fmt::format("expected an object, found {}", value.excerpt()));
-  return HfKeys(value, place);
+  return HfKeys(value, place, log_);
 }
 
 }  // namespace moebius

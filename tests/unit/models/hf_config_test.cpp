@@ -104,7 +104,8 @@ TEST_CASE("integers from a file are bounded") {
 
 TEST_CASE("sizes that do not go together are an error") {
   CHECK(error_of(llama(R"(, "num_key_value_heads": 3)")) ==
-        "config.json:1: /kv_heads: heads 4 are not divisible by kv_heads 3");
+        "config.json:2: /num_key_value_heads: num_attention_heads 4 are not divisible by num_key_value_heads "
+        "3");
   CHECK(
       error_of(R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 65, "num_attention_heads": 4,
 "intermediate_size": 128, "vocab_size": 100})")
@@ -115,7 +116,7 @@ TEST_CASE("sizes that do not go together are an error") {
 
 TEST_CASE("layer_types has the last word on windows") {
   const std::string base = R"({"model_type": "mistral", "num_hidden_layers": 4, "hidden_size": 64,
-"num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100, "sliding_window": 8)";
+"num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 128, "vocab_size": 100, "sliding_window": 8)";
   const Model all = read(base + "}");
   CHECK(all.window(3) == 8);
   const Model alternating =
@@ -129,23 +130,90 @@ TEST_CASE("layer_types has the last word on windows") {
   const Model odd =
       read(base + R"(, "layer_types": ["full_attention", "sliding_attention", "sliding_attention",
 "sliding_attention"]})");
-  CHECK(odd.unsupported == "layer_types does not repeat every few layers");
+  CHECK(odd.unsupported ==
+        "layer_types has full_attention elsewhere than in every n-th layer, counted from the first");
   const Model linear =
       read(base + R"(, "layer_types": ["linear_attention", "linear_attention", "linear_attention",
 "full_attention"]})");
   CHECK(linear.unsupported == "layer_types names \"linear_attention\"");
 }
 
+TEST_CASE("windows that layers have are in the model or a reason against it") {
+  const std::string sizes = R"("num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+"num_key_value_heads": 4, "vocab_size": 100, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32,
+"intermediate_size": 128, "sliding_window": 1024)";
+  const std::string sliding = R"(, "layer_types": ["sliding_attention", "sliding_attention"]})";
+  const std::string upper = R"(, "use_sliding_window": true, "max_window_layers": )";
+  for (const char* type : {"qwen2", "qwen3", "qwen3_moe"}) {
+    INFO(type);
+    const std::string config = fmt::format(R"({{"model_type": "{}", {})", type, sizes);
+    CHECK(read(config + "}").sliding_window == 0);
+    CHECK(read(config + upper + "0}").sliding_window == 1024);
+    CHECK(read(config + upper + "1}").unsupported == "sliding windows in the upper layers only");
+    CHECK(read(config + R"(, "use_sliding_window": true)" + sliding).window(1) == 1024);
+    CHECK(read(config + sliding).unsupported ==
+          "layer_types names \"sliding_attention\", of which no sliding_window was read");
+  }
+  const Model model = read(llama(R"(, "sliding_window": 1024)" + sliding.substr(0, sliding.size() - 1)));
+  CHECK(model.unsupported == "layer_types names \"sliding_attention\", of which no sliding_window was read");
+}
+
+TEST_CASE("keys that a file leaves out are what the family's own configuration class says") {
+  const std::string sizes = R"("num_hidden_layers": 4, "hidden_size": 512, "num_attention_heads": 32,
+"vocab_size": 100, "intermediate_size": 128, "moe_intermediate_size": 32, "num_experts": 64,
+"num_local_experts": 64, "n_routed_experts": 64, "num_experts_per_tok": 2, "kv_lora_rank": 16,
+"qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8)";
+  const auto of = [&](std::string_view type, const std::string& more = "") {
+    return read(fmt::format(R"({{"model_type": "{}", {}{}}})", type, sizes, more));
+  };
+  struct Family {
+    std::string_view type;
+    int kv_heads, head_dim;
+  };
+  for (const auto& [type, kv_heads, head_dim] :
+       {Family{"llama", 32, 16}, Family{"mistral", 8, 16}, Family{"mixtral", 8, 16}, Family{"qwen3", 32, 128},
+        Family{"qwen3_moe", 4, 16}, Family{"gpt_oss", 8, 64}, Family{"glm4_moe", 8, 16}}) {
+    INFO(type);
+    CHECK(of(type).kv_heads == kv_heads);
+    CHECK(of(type).head_dim == head_dim);
+    CHECK(of(type, R"(, "num_key_value_heads": null)").kv_heads == 32);
+  }
+  CHECK(of("gpt_oss").window(0) == 128);
+  CHECK(of("glm4_moe").first_dense == 1);
+  CHECK(of("deepseek_v2").first_dense == 0);
+  CHECK(of("deepseek_v2").experts.shared == 2);
+  const Model v3 = of("deepseek_v3");
+  CHECK(v3.first_dense == 3);
+  CHECK(v3.experts.shared == 1);
+  CHECK(v3.experts.groups == 8);
+  CHECK(v3.experts.active_groups == 4);
+  CHECK(v3.experts.scale == 2.5);
+  CHECK_THROWS_WITH(of("bailing_moe"), Catch::Contains("num_key_value_heads"));
+}
+
+TEST_CASE("errors of sizes stand where the file has them") {
+  CHECK(
+      error_of("{\n\"model_type\": \"mixtral\", \"num_hidden_layers\": 2, \"hidden_size\": 96,\n"
+               "\"num_attention_heads\": 12, \"vocab_size\": 100, \"intermediate_size\": 32,\n"
+               "\"num_local_experts\": 4, \"num_experts_per_tok\": 2}") ==
+      "config.json:1: /num_key_value_heads: num_attention_heads 12 are not divisible by num_key_value_heads "
+      "8; the file has no num_key_value_heads");
+  CHECK(error_of("{\n\"model_type\": \"mixtral\", \"num_hidden_layers\": 2, \"hidden_size\": 64,\n"
+                 "\"num_attention_heads\": 8, \"vocab_size\": 100, \"intermediate_size\": 32,\n"
+                 "\"num_local_experts\": 4,\n\"num_experts_per_tok\": 5}") ==
+        "config.json:5: /num_experts_per_tok: active experts 5 are more than routed experts 4");
+}
+
 TEST_CASE("a window no shorter than the longest sequence is none") {
   const std::string base = R"({"model_type": "mistral", "num_hidden_layers": 1, "hidden_size": 64,
-"num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 4096)";
+"num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 128, "vocab_size": 100, "max_position_embeddings": 4096)";
   CHECK(read(base + R"(, "sliding_window": 4096})").sliding_window == 0);
   CHECK(read(base + R"(, "sliding_window": 1024})").sliding_window == 1024);
 }
 
 TEST_CASE("shared experts of Qwen2-MoE and its successors have a gate") {
   const std::string sizes = R"("num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
-"vocab_size": 100, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32)";
+"num_key_value_heads": 4, "vocab_size": 100, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32)";
   const std::string qwen2 = R"({"model_type": "qwen2_moe", )" + sizes;
   const Model shared = read(qwen2 + R"(, "shared_expert_intermediate_size": 96})");
   CHECK(shared.experts.shared_gate);
@@ -153,7 +221,7 @@ TEST_CASE("shared experts of Qwen2-MoE and its successors have a gate") {
   CHECK(shared.biases == Biases::kQkv);
   CHECK(read(qwen2 + R"(, "shared_expert_intermediate_size": 96, "qkv_bias": false})").biases ==
         Biases::kNone);
-  CHECK_FALSE(read(qwen2 + "}").experts.shared_gate);
+  CHECK_FALSE(read(qwen2 + R"(, "shared_expert_intermediate_size": 0})").experts.shared_gate);
   CHECK_FALSE(read(R"({"model_type": "qwen3_moe", )" + sizes + "}").experts.shared_gate);
 }
 
@@ -189,7 +257,8 @@ TEST_CASE("architectures that cannot run say why") {
 "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 32})";
   CHECK(read(R"({"model_type": "qwen3_moe")" + experts).unsupported.empty());
   const std::string local = R"({"model_type": "minimax_m2", "num_hidden_layers": 2, "hidden_size": 64,
-"num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 32, "num_local_experts": 8, "num_experts_per_tok": 2)";
+"num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 100, "intermediate_size": 32,
+"num_local_experts": 8, "num_experts_per_tok": 2)";
   CHECK(read(local + R"(, "attn_type_list": [1, 1]})").unsupported.empty());
   CHECK(read(local + R"(, "attn_type_list": [0, 1]})").unsupported ==
         "linear attention: some layers are lightning attention (attn_type_list)");
@@ -207,7 +276,7 @@ TEST_CASE("an index_topk gives latent attention an indexer") {
   CHECK(sparse.unsupported.empty());
   CHECK(sparse.indexer == Indexer{.heads = 2, .head_dim = 16, .top = 32});
   CHECK(error_of(latent + R"(, "index_topk": 32, "index_n_heads": 2, "index_head_dim": 4})") ==
-        "config.json:1: /indexer/head_dim: head_dim 4 is not more than the 4 columns that turn");
+        "config.json:4: /index_head_dim: index_head_dim 4 is not more than the 4 columns that turn");
 }
 
 TEST_CASE("dense layers that mlp_only_layers names must lead") {
