@@ -21,6 +21,7 @@ struct Fact {
   std::string status;  // published | measured | vendor claim | third party | from memory | estimate | given
   std::string note;
   std::string text;  // the value as written: "3.35 TB/s"
+  std::string file = {};  // that states it
 };
 
 struct Accelerator {

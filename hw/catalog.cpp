@@ -119,16 +119,9 @@ void Catalog::load(Shelf& shelf, Document document) {
 }
 
 void Catalog::read_sources(const Value& sources, const Place& place) {
-  for (std::size_t i = 0; i < sources.keys.size(); ++i) {
-    const std::string& text =
-        string_in(sources.items[i], below(place, sources.keys[i], sources.items[i].line));
-    const auto same = [&](const auto& source) { return source.first == sources.keys[i]; };
-    const auto known = std::find_if(sources_.begin(), sources_.end(), same);
-    if (known == sources_.end())
-      sources_.emplace_back(sources.keys[i], text);
-    else
-      known->second = text;
-  }
+  for (std::size_t i = 0; i < sources.keys.size(); ++i)
+    sources_.add(place.file, sources.keys[i],
+                 string_in(sources.items[i], below(place, sources.keys[i], sources.items[i].line)));
 }
 
 // Enters an entry under its id, aliases and labels. A later file may take over a name; one file may not give
@@ -147,6 +140,7 @@ void Catalog::add_entry(Shelf& shelf, const std::string& id, const Value& value,
   for (std::string& label : strings_at(value, "labels", place)) names.push_back(std::move(label));
   names.push_back(id);
   for (const std::string& name : names) {
+    if (name.empty()) place.fail("expected a name of at least one character, found \"\"");
     const auto [old, fresh] = shelf.names.try_emplace(normalised(name), index);
     const Entry* other = fresh || old->second == index ? nullptr : &shelf.entries[old->second];
     if (other && other->place.file == place.file && other->id != id)
@@ -304,10 +298,25 @@ Storage Catalog::storage(const std::string& name) const {
   return storage(name_value(name), {});
 }
 
-std::string Catalog::source_text(const std::string& key) const {
-  for (const auto& source : sources_)
-    if (source.first == key) return source.second;
-  return {};
+std::string Catalog::source_text(const Fact& fact) const {
+  const std::string* text = sources_.find(fact.file, fact.source);
+  return text == nullptr ? "" : *text;
+}
+
+bool Catalog::has_accelerator(const std::string& name) const {
+  return accelerators_.names.count(normalised(name)) > 0;
+}
+
+bool Catalog::has_node(const std::string& name) const {
+  return nodes_.names.count(normalised(name)) > 0;
+}
+
+bool Catalog::has_fabric(const std::string& name) const {
+  return fabrics_.names.count(normalised(name)) > 0;
+}
+
+bool Catalog::has_storage(const std::string& name) const {
+  return storage_.names.count(normalised(name)) > 0;
 }
 
 }  // namespace moebius

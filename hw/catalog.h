@@ -57,7 +57,14 @@ class Catalog {
   const std::vector<std::string>& node_ids() const { return nodes_.ids; }
   const std::vector<std::string>& fabric_ids() const { return fabrics_.ids; }
   const std::vector<std::string>& storage_ids() const { return storage_.ids; }
-  std::string source_text(const std::string& key) const;  // what a source key stands for; empty when unknown
+  // Whether accelerator(name) and the others find an entry.
+  bool has_accelerator(const std::string& name) const;
+  bool has_node(const std::string& name) const;
+  bool has_fabric(const std::string& name) const;
+  bool has_storage(const std::string& name) const;
+  // What a fact's source key stands for: as its own file says, else as one that is built in; empty when
+  // unknown.
+  std::string source_text(const Fact& fact) const;
 
  private:
   // One catalog entry as it stands in a file. `below`: the entry of the same id in an earlier file, or -1.

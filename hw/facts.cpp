@@ -60,6 +60,27 @@ void read_range(const FactRow& row, Reader& reader, Fact& fact) {
 
 }  // namespace
 
+void Sources::add(const std::string& file, const std::string& key, const std::string& text) {
+  rows_.push_back({file, key, text});
+}
+
+const std::string* Sources::find(const std::string& file, std::string_view key) const {
+  const Row* best = nullptr;
+  const auto nearness = [&](const Row& row) {
+    return row.file == file ? 2 : row.file.starts_with('<') ? 1 : 0;
+  };
+  for (const Row& row : rows_)
+    if (row.key == key && (best == nullptr || nearness(row) > nearness(*best))) best = &row;
+  return best == nullptr ? nullptr : &best->text;
+}
+
+std::vector<std::string> Sources::keys() const {
+  std::vector<std::string> keys;
+  for (const Row& row : rows_)
+    if (std::find(keys.begin(), keys.end(), row.key) == keys.end()) keys.push_back(row.key);
+  return keys;
+}
+
 void Layers::add(const Value& value, Place place, bool from_catalog) {
   layers_.push_back({Reader(value, std::move(place)), from_catalog});
 }
@@ -82,13 +103,10 @@ Layers::Layer& Layers::required(std::string_view key) {
   layers_.front().reader.place().fail(fmt::format("expected key \"{}\", found none", key));
 }
 
-void Layers::check_source(Reader& fact) const {
-  const std::string source = fact.text("source");
-  std::vector<std::string> keys;
-  for (const auto& [key, text] : sources_) keys.push_back(key);
-  if (std::find(keys.begin(), keys.end(), source) == keys.end())
-    fact.place_of("source").fail(
-        fmt::format("expected a key of \"sources\", found \"{}\"{}", source, suggestion(source, keys)));
+void Layers::check_source(const Fact& fact, const Place& place) const {
+  if (sources_.find(fact.file, fact.source) != nullptr) return;
+  place.fail(fmt::format("expected a key of \"sources\", found \"{}\"{}", fact.source,
+                         suggestion(fact.source, sources_.keys())));
 }
 
 Layers::Opened Layers::open(Layer& layer, std::string_view key) const {
@@ -108,7 +126,8 @@ Layers::Opened Layers::open(Layer& layer, std::string_view key) const {
   Fact fact;
   fact.name = key;
   fact.source = object.text("source");
-  if (layer.from_catalog) check_source(object);
+  fact.file = object.place().file;
+  if (layer.from_catalog) check_source(fact, object.place_of("source"));
   fact.status = object.choice("status", kStatuses);
   fact.note = object.text("note", "");
   if (object.has("range")) object.value("range");

@@ -27,8 +27,21 @@ struct FactRow {
   bool required = true;
 };
 
-// Source keys that facts may name, with what they stand for.
-using Sources = std::vector<std::pair<std::string, std::string>>;
+// Source keys that facts may name, with what they stand for: each file has its own.
+class Sources {
+ public:
+  void add(const std::string& file, const std::string& key, const std::string& text);
+  // What a key of a file means: as that file says, else as one that is built in does, else as any. Null:
+  // unknown.
+  const std::string* find(const std::string& file, std::string_view key) const;
+  std::vector<std::string> keys() const;
+
+ private:
+  struct Row {
+    std::string file, key, text;
+  };
+  std::vector<Row> rows_;
+};
 
 class Layers {
  public:
@@ -60,7 +73,7 @@ class Layers {
   Layer* holder(std::string_view key);  // null when absent
   Layer& required(std::string_view key);
   Opened open(Layer& layer, std::string_view key) const;
-  void check_source(Reader& fact) const;
+  void check_source(const Fact& fact, const Place& place) const;
 
   const Sources& sources_;
   std::vector<Layer> layers_;

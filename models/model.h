@@ -191,6 +191,7 @@ class ModelCatalog {
   Model model(const Value& value, const Place& place) const;
   // By id or alias, in any case; input_error with the nearest name when unknown.
   Model model(const std::string& name) const;
+  bool has(const std::string& name) const { return index_of(name) >= 0; }
   const std::vector<std::string>& ids() const { return ids_; }
 
  private:

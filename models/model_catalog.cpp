@@ -6,6 +6,7 @@
 
 #include "hw/catalog.h"
 #include "hw/error.h"
+#include "hw/folder_files.h"
 #include "models/architecture_reader.h"
 #include "models/hf_config.h"
 #include "models/model.h"
@@ -55,7 +56,7 @@ ModelCatalog::ModelCatalog(const std::string& data_dir) {
   load(embedded_document("models/catalog/models.json"));
   if (data_dir.empty()) return;
   const std::filesystem::path more = std::filesystem::path(data_dir) / "models.json";
-  if (std::filesystem::exists(more)) load(load_document(more.string()));
+  if (stands(more)) load(load_document(more.string()));
 }
 
 void ModelCatalog::load(const Document& document) {
@@ -94,6 +95,7 @@ void ModelCatalog::add(const std::string& id, Reader reader, const Reader& sourc
 }
 
 void ModelCatalog::name(const std::string& text, int index, const Place& place) {
+  if (text.empty()) place.fail("expected a name of at least one character, found \"\"");
   const int present = index_of(text);
   if (present == index) return;
   if (present >= 0)

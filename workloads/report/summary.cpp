@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "hw/mixed_pools.h"
+#include "workloads/model_text.h"
 #include "workloads/report/report.h"
 #include "workloads/training/pipeline/mixed_stages.h"
 #include "workloads/training/pipeline/split_groups.h"
@@ -61,7 +62,7 @@ std::string settings_text(const Scenario& scenario) {
     text +=
         fmt::format("  {:<34} {:<32}{}\n", setting.pointer, setting.value, setting.given ? "" : " (default)");
   }
-  return text;
+  return text + imported_text(scenario.model);
 }
 
 std::string settings_text(const Job& job) {

@@ -81,7 +81,7 @@ TEST_CASE("Every entry of every catalog reads, and every fact has a known source
     REQUIRE_FALSE(facts.empty());
     for (const Fact& fact : facts) {
       INFO(fact.name);
-      REQUIRE_FALSE(catalog().source_text(fact.source).empty());
+      REQUIRE_FALSE(catalog().source_text(fact).empty());
       REQUIRE(fact.low <= fact.value);
       REQUIRE(fact.value <= fact.high);
       REQUIRE_FALSE(fact.text.empty());
@@ -280,8 +280,30 @@ TEST_CASE("A data folder adds entries, and lays its own over those of the same i
   REQUIRE(with.accelerator("my-chip").memory.value == 94e9);  // bases see the new entry too
   REQUIRE(with.accelerator("my-chip").cores == 100);
   REQUIRE(with.accelerator("h800-sxm").link_rate.value == 200e9);
-  REQUIRE(with.source_text("LAB") == "our own measurement");
+  for (const Fact& fact : with.accelerator("my-chip").facts)
+    if (fact.source == "LAB") REQUIRE(with.source_text(fact) == "our own measurement");
   REQUIRE(with.accelerator_ids().size() == catalog().accelerator_ids().size() + 1);
+}
+
+TEST_CASE("A source key means what the file of its fact says, built-in files' facts keep theirs") {
+  const Fact memory = catalog().accelerator("h100-sxm").facts.front();
+  const std::string built_in = catalog().source_text(memory);
+  const DataFolder folder(
+      fmt::format(R"({{"sources": {{"{0}": "another text"}}, "accelerators": {{
+    "my-chip": {{"base": "h100-sxm", "{1}": {{"value": {2}, "source": "{0}", "status": "measured"}}}}}}}})",
+                  memory.source, memory.name,
+                  memory.text.find(' ') == std::string::npos ? memory.text : '"' + memory.text + '"'));
+  const Catalog with(folder.path());
+  REQUIRE(with.source_text(with.accelerator("h100-sxm").facts.front()) == built_in);
+  REQUIRE(with.source_text(with.accelerator("my-chip").facts.front()) == "another text");
+}
+
+TEST_CASE("Entries have names") {
+  const std::string chip = R"({"base": "h100-sxm"})";
+  REQUIRE(data_refusal(R"({"accelerators": {"": )" + chip + "}}") ==
+          "accelerators.json:1: /accelerators/: expected a name of at least one character, found \"\"");
+  REQUIRE(data_refusal(R"({"accelerators": {"x": {"base": "h100-sxm", "aliases": [""]}}})") ==
+          "accelerators.json:1: /accelerators/x: expected a name of at least one character, found \"\"");
 }
 
 TEST_CASE("An entry that names itself as its base stands on the one it replaces") {

@@ -1,0 +1,16 @@
+// Tables for people.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace moebius {
+
+using TextTable = std::vector<std::vector<std::string>>;
+
+// Columns as wide as their widest cell; the first row is the head.
+std::string aligned(const TextTable& table);
+// "h800-sxm: accelerator, NVIDIA, also called h800" and an empty line.
+std::string heading(const std::string& id, const std::vector<std::string>& aliases, std::string_view what);
+
+}  // namespace moebius
