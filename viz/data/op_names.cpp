@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace moebius::viz {
 
 std::string op_name(const OpRow& op) {
@@ -9,6 +11,22 @@ std::string op_name(const OpRow& op) {
   if (op.role != Role::kNone && to_string(op.role) != name) name += fmt::format(" {}", to_string(op.role));
   if (op.layer >= 0) name += fmt::format(" L{}", op.layer);
   return name;
+}
+
+bool of_submissions(const Timeline& tables) {
+  const std::pair<std::string, std::string> fact{"timeline_detail", "steps"};
+  return std::find(tables.facts.begin(), tables.facts.end(), fact) != tables.facts.end();
+}
+
+std::string span_name(const Timeline& tables, const OpRow& op) {
+  return of_submissions(tables) ? tables.fragments[op.fragment] : op_name(op);
+}
+
+std::vector<std::string> span_names(const Timeline& tables) {
+  const bool whole = of_submissions(tables);
+  std::vector<std::string> names;
+  for (const OpRow& op : tables.ops) names.push_back(whole ? tables.fragments[op.fragment] : op_name(op));
+  return names;
 }
 
 std::string given_class_name(const Timeline& tables, std::int32_t rank_class) {

@@ -56,7 +56,7 @@ const std::string& RunData::name_of_op(std::uint32_t op_row) const {
   if (op_names_.empty()) op_names_.resize(tables().ops.size());
   std::string& name = op_names_[op_row];
   const OpRow& op = tables().ops[op_row];
-  if (name.empty()) name = of_submissions() ? tables().fragments[op.fragment] : op_name(op);
+  if (name.empty()) name = span_name(tables(), op);
   return name;
 }
 

@@ -10,6 +10,7 @@
 #include "viz/data/counter_track.h"
 #include "viz/data/lane_spans.h"
 #include "viz/data/level_of_detail.h"
+#include "viz/data/op_names.h"
 #include "viz/data/transfers.h"
 #include "workloads/schedule/span_columns.h"
 
@@ -23,9 +24,7 @@ struct RunData {
   RunData& operator=(const RunData&) = delete;
 
   const Timeline& tables() const { return columns.tables(); }
-  // Its spans are whole submissions, not ops: iterations of a service, stretches of a request, passes of a
-  // stage.
-  bool of_submissions() const { return columns.fact("timeline_detail") == "steps"; }
+  bool of_submissions() const { return viz::of_submissions(tables()); }  // its spans are
   double length() const;  // ns: the end of the last span or sample
   const Value* figure(
       const std::string& dotted_path) const;  // "memory.peak_bytes" of the report; null when absent

@@ -36,7 +36,8 @@ double size_of(const OpDifference& d) {
 
 RunDifference difference_of(const RunData& run_a, const RunData& run_b) {
   RunDifference result;
-  result.has_ops = run_a.columns.size() > 0 && run_b.columns.size() > 0;
+  const auto keeps_ops = [](const RunData& run) { return run.columns.size() > 0 && !run.of_submissions(); };
+  result.has_ops = keeps_ops(run_a) && keeps_ops(run_b);
   if (!result.has_ops) {
     result.figures = figure_differences(run_a.report, run_b.report);
     return result;

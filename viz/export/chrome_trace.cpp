@@ -62,10 +62,11 @@ class ChromeWriter {
   // What all spans of an op share, written once.
   void describe_ops() {
     const Timeline& tables = run_.tables();
+    const std::vector<std::string> names = span_names(tables);
     for (const OpRow& op : tables.ops) {
       texts_.push_back(
           fmt::format("{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"args\":{{\"fragment\":{},\"op\":{}",
-                      json_string(op_name(op)), to_string(op.phase),
+                      json_string(names[texts_.size()]), to_string(op.phase),
                       json_string(tables.fragments[op.fragment]), op.index));
     }
   }

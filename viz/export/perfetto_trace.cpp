@@ -73,8 +73,8 @@ class PerfettoWriter {
     add(interned::kAnnotationNames, annotation::kStep, "step");
     add(interned::kAnnotationNames, annotation::kMicrobatch, "microbatch");
     add(interned::kAnnotationNames, annotation::kSubmission, "submission");
-    for (std::size_t row = 0; row < tables_.ops.size(); ++row)
-      add(interned::kEventNames, row + 1, op_name(tables_.ops[row]));
+    std::uint64_t row = 0;
+    for (const std::string& text : span_names(tables_)) add(interned::kEventNames, ++row, text);
     packet_.clear();
     packet_.varint(packet::kSequence, 1);
     packet_.varint(packet::kFlags, packet::kFlagCleared);

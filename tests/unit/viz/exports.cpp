@@ -110,6 +110,19 @@ TEST_CASE("a Chrome trace has a complete event for each span with its time in mi
   CHECK(counters[0]["args"]["value"] == 2.5);
 }
 
+TEST_CASE("spans that are whole submissions are called after their fragments") {
+  Timeline whole = two_ranks();
+  whole.facts.emplace_back("timeline_detail", "steps");
+  const auto trace = nlohmann::json::parse(exported(whole, viz::export_chrome));
+  std::vector<std::string> names;
+  for (const auto& event : trace["traceEvents"])
+    if (event["ph"] == "X") names.push_back(event["name"]);
+  CHECK(names == std::vector<std::string>{"forward stage 0", "forward stage 0", "forward stage 1"});
+  const std::string perfetto = exported(whole, viz::export_perfetto);
+  CHECK(perfetto.find("gemm qkv") == std::string::npos);
+  CHECK(perfetto.find("forward stage 1") != std::string::npos);
+}
+
 TEST_CASE("a flow leads from a send to the receive of its microbatch") {
   const auto trace = nlohmann::json::parse(exported(two_ranks(), viz::export_chrome));
   std::map<std::string, nlohmann::json> flow;

@@ -2,8 +2,8 @@
 #include "hw/error.h"
 
 #include <algorithm>
-#include "tests/catch.h"
 #include <string>
+#include "tests/catch.h"
 
 #include "tests/unit/viz/drawn_run.h"
 #include "viz/data/colouring.h"
@@ -180,6 +180,15 @@ TEST_CASE("two runs differ where one was slower") {
   REQUIRE_FALSE(d.kinds.empty());
   CHECK(d.kinds[0].kind == OpKind::kGemm);
   CHECK(d.kinds[0].b - d.kinds[0].a == Approx(50e-6));
+}
+
+TEST_CASE("runs that keep whole submissions have no ops to join") {
+  Timeline whole = two_stages();
+  for (auto& [name, value] : whole.facts)
+    if (name == "timeline_detail") value = "steps";
+  const Opened a(two_stages()), b(whole);
+  CHECK_FALSE(difference_of(a.run, b.run).has_ops);
+  CHECK(b.run.name_of_op(3) == "forward stage 0");
 }
 
 TEST_CASE("runs of other work are told apart by kind") {
