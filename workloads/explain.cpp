@@ -115,7 +115,7 @@ std::string ops_table(const std::vector<Row>& rows, int layer) {
   for (const Row& row : rows) {
     if (row.op->layer != layer) continue;
     const std::string size =
-        is_communication(row.op->kind) ? to_text(Bytes{row.op->payload}) : shape_text(row.op->shape);
+        is_communication(row.op->kind) ? payload_text(*row.op) : shape_text(row.op->shape);
     text += fmt::format("  {:<9} {:<18} {:<22} {:<13} {:<34} {:>8.1f} us  {}{}\n", to_string(row.op->phase),
                         to_string(row.op->role), to_string(row.op->kind), to_string(row.op->lane), size,
                         1e6 * row.seconds(), to_string(row.span.origin),

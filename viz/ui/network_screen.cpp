@@ -59,7 +59,8 @@ void users(const RunData& run, std::int64_t time) {
     const Span span = run.columns.span(run.lanes.span(slot));
     if (span.transfer_start().ns > time) continue;  // still waiting for peers
     found.push_back({op.payload, fmt::format("{}, {} on {}: {}", class_name(run.tables(), row.rank_class),
-                                             op_name(op), to_string(op.group), bytes_text(op.payload))});
+                                             run.name_of_op(run.lanes.op_row(slot)), to_string(op.group),
+                                             payload_text(op))});
   }
   std::sort(found.begin(), found.end(), [](const User& a, const User& b) { return a.bytes > b.bytes; });
   ImGui::Text("Transfers under way at %s, of the ranks that are simulated:",

@@ -37,7 +37,7 @@ void work(const OpRow& op, double seconds) {
   fact("type", std::string(to_string(op.dtype)));
   if (op.flops > 0) fact("work", to_text(Flops{op.flops}));
   if (op.bytes > 0) fact("bytes", bytes_text(op.bytes));
-  if (op.payload > 0) fact("payload", fmt::format("{} on {}", bytes_text(op.payload), to_string(op.group)));
+  if (op.payload > 0) fact("payload", fmt::format("{} on {}", payload_text(op), to_string(op.group)));
   if (seconds <= 0) return;
   if (op.flops > 0) fact("achieved", to_text(FlopRate{op.flops / seconds}));
   if (op.bytes > 0) fact("", to_text(ByteRate{op.bytes / seconds}));

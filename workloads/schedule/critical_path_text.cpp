@@ -15,7 +15,7 @@ std::string name_of(const PathOp& op) {
 
 // "m=32 n=64 k=64", of communication what is sent.
 std::string size_of(const OpRow& op) {
-  if (is_communication(op.kind)) return to_text(Bytes{op.payload});
+  if (is_communication(op.kind)) return payload_text(op);
   std::string text = fmt::format("m={} n={}", op.shape.m, op.shape.n);
   if (op.shape.k > 0) text += fmt::format(" k={}", op.shape.k);
   return text;

@@ -2,6 +2,11 @@
 
 namespace moebius {
 
+std::string payload_text(const OpRow& op) {
+  const bool row = op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine;
+  return to_text(Bytes{op.payload}) + (row ? " a token" : "");
+}
+
 std::string_view to_string(Origin origin) {
   switch (origin) {
     case Origin::kMeasured:

@@ -66,6 +66,9 @@ struct OpRow {
   double payload = 0;          // Op::payload
 };
 
+// Of communication, for people: "59.4 MB"; of dispatch and combine, whose payload is one row, "7.42 kB a token".
+std::string payload_text(const OpRow& op);
+
 struct SubmissionRow {
   std::int32_t sequence = 0, fragment = 0, rank_class = 0, step = 0, microbatch = 0;
   std::int32_t second_microbatch = -1;         // Submission::second_microbatch

@@ -138,5 +138,5 @@ TEST_CASE("the text of a difference names kinds and ops with their shares") {
   const std::string text = to_text(compare_paths(mapped(two_ranks(20, 7)), mapped(two_ranks(12, 40))));
   CHECK_THAT(text, Contains("gemm                      20 ns   62.5%      12 ns   21.1%"));
   CHECK_THAT(text, Contains("activation down layer 1, forward (m=8 n=16)"));
-  CHECK_THAT(text, Contains("dispatch experts layer 1, forward (64 B)"));
+  CHECK_THAT(text, Contains("dispatch experts layer 1, forward (64 B a token)"));
 }
