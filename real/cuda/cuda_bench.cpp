@@ -12,6 +12,7 @@
 
 #include "hw/error.h"
 #include "real/bench/repetitions.h"
+#include "real/cuda/catalog_name.h"
 #include "real/cuda/cuda_case.h"
 
 namespace moebius {
@@ -117,6 +118,7 @@ class CudaBench : public OpBench {
                        library_ ? library_->description() : "the plain kernel");
   }
   int cores() const override { return facts_.multiprocessors; }
+  std::string chip() const override { return cuda::catalog_name(facts_); }
 
  private:
   OpMeasurement measure_part(const CostQuery& query, const StoppingRule& rule) {

@@ -11,6 +11,7 @@
 
 #include "hw/error.h"
 #include "real/calibration/storage_figures.h"
+#include "real/cuda/catalog_name.h"
 #include "real/cuda/cuda_bench.h"
 #include "real/cuda/cuda_figures.h"
 
@@ -87,10 +88,7 @@ DeviceFigures measure_figures(const cuda::DeviceFacts& facts, const std::string&
 }  // namespace
 
 Accelerator cuda_reference(const cuda::DeviceFacts& facts, const Catalog& catalog) {
-  std::string id = facts.name;
-  for (char& c : id)
-    c = std::isalnum(static_cast<unsigned char>(c)) ? static_cast<char>(std::tolower(c)) : '-';
-  if (id.starts_with("nvidia-")) id = id.substr(7);
+  const std::string id = cuda::catalog_name(facts);
   if (const auto listed = listed_chip(id, catalog)) return *listed;
   Accelerator chip;
   chip.id = "cuda-" + id;

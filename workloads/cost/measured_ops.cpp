@@ -115,7 +115,7 @@ std::string MeasuredOps::note(const std::vector<OpKey>& keys) {
 }
 
 MeasuringFacts MeasuredOps::facts() const {
-  MeasuringFacts facts{.device = device(), .seconds = seconds_};
+  MeasuringFacts facts{.device = device(), .chip = device_.bench->chip(), .seconds = seconds_};
   for (const auto& [text, known] : known_) {
     if (!known.used) continue;
     ++facts.ops;

@@ -32,6 +32,8 @@ class OpBench {
   virtual OpMeasurement measure(const CostQuery& query, const StoppingRule& rule) = 0;
   virtual std::string device() const = 0;  // its name, for reports and as the key of caches
   virtual int cores() const = 0;           // host: 1
+  // Itself as catalogs write names, "h100-80gb-hbm3"; empty: no accelerator.
+  virtual std::string chip() const { return ""; }
 };
 
 }  // namespace moebius

@@ -109,6 +109,20 @@ std::vector<std::string> of_chips(const Report& report, const Headline& headline
   return sentences;
 }
 
+bool is_called(const Accelerator& chip, const std::string& name) {
+  return chip.id == name || std::find(chip.aliases.begin(), chip.aliases.end(), name) != chip.aliases.end();
+}
+
+// Compute takes what it takes on the scenario's chips: simulated, or measured on such a one.
+bool tells_its_chips(const Report& report) {
+  const RunFacts& facts = report.facts;
+  if (facts.executor != "emulate") return facts.executor == "sim";
+  const std::vector<Pool>& pools = report.scenario->cluster->pools;
+  return facts.measured && std::all_of(pools.begin(), pools.end(), [&](const Pool& pool) {
+           return is_called(pool.accelerator, facts.measured->chip);
+         });
+}
+
 double share_of_compute(const Metrics& metrics, std::initializer_list<Origin> origins) {
   const TrustFigures trust = trust_figures(metrics);
   const double compute = trust.busy * (1 - trust.network_share);
@@ -155,7 +169,7 @@ double deviation_of_parts(const Report& report) {
 Uncertainty uncertainty_of(const Report& report, const AccuracyRecord& record) {
   Uncertainty uncertainty;
   const RunFacts& facts = report.facts;
-  if (!facts.on_cluster || (facts.executor != "sim" && facts.executor != "emulate")) return uncertainty;
+  if (!facts.on_cluster || !tells_its_chips(report)) return uncertainty;
   const double parts = deviation_of_parts(report);
   for (const Headline& headline : headlines_of(report)) {
     const TestSources sources = record.tests(headline.of, headline.figure);

@@ -26,7 +26,8 @@ struct Uncertainty {
   std::vector<std::string> outside;  // of what was validated: sentences
 };
 
-// Nothing of runs that were executed, and of figures that fewer than two sources tell.
+// Nothing of runs that were executed, of emulated ones whose compute was measured on another chip than the
+// scenario's, and of figures that fewer than two sources tell.
 Uncertainty uncertainty_of(const Report& report, const AccuracyRecord& record);
 
 // What the errors of its kernels and collectives do to a run, one deviation of the logarithm: those of the

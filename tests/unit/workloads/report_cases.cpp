@@ -136,6 +136,20 @@ TEST_CASE("what other machines executed is not held against the scenario's peak"
   CHECK_THAT(report_text(report), Contains("executed by        host"));
 }
 
+TEST_CASE("intervals of an emulated run are told where its chip is the one that was measured") {
+  const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
+  Report report = report_of(scenario, 20);
+  const std::string told = "four in five measured ones";
+  CHECK_THAT(report_text(report), Contains(told));
+  report.facts.executor = "emulate";
+  report.facts.measured = MeasuringFacts{.device = "host, one core of some CPU"};
+  CHECK_THAT(report_text(report), !Contains(told));
+  report.facts.measured->chip = "h100-80gb-hbm3";
+  CHECK_THAT(report_text(report), !Contains(told));
+  report.facts.measured->chip = "h800";
+  CHECK_THAT(report_text(report), Contains(told));
+}
+
 TEST_CASE(
     "an expectation is judged by its tolerance, shown without one, and named when the report lacks it") {
   Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
