@@ -3,29 +3,23 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <set>
 #include <string>
 
+#include "hw/new_file.h"
 #include "workloads/schedule/fragment.h"
 
 namespace moebius {
 
 class ScheduleDump {
  public:
-  // Writes to a temporary name beside `path`; close() renames it. Errors are run_error; nothing half-written
-  // stays.
-  explicit ScheduleDump(std::string path);
-  ~ScheduleDump();
-  ScheduleDump(const ScheduleDump&) = delete;
-  ScheduleDump& operator=(const ScheduleDump&) = delete;
+  explicit ScheduleDump(const std::string& path) : file_(path) {}  // errors, here and below: NewFile's
 
   void write(const Submission& submission);
-  void close();
+  void close() { file_.finish(); }
 
  private:
-  std::string path_, temporary_;
-  std::ofstream file_;
+  NewFile file_;
   std::set<std::uint64_t> written_;  // hashes of fragments
 };
 

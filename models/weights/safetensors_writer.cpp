@@ -1,10 +1,6 @@
 #include "models/weights/safetensors_writer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -43,7 +39,7 @@ std::string header_text(const std::vector<StoredTensor>& tensors,
 
 SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<StoredTensor> tensors,
                                      const std::map<std::string, std::string>& metadata)
-    : path_(path), temporary_(fmt::format("{}.tmp.{}", path, getpid())), tensors_(std::move(tensors)) {
+    : path_(path), file_(path), tensors_(std::move(tensors)) {
   std::sort(tensors_.begin(), tensors_.end(),
             [](const StoredTensor& a, const StoredTensor& b) { return a.name < b.name; });
   std::size_t end = 0;
@@ -51,25 +47,10 @@ SafetensorsWriter::SafetensorsWriter(const std::string& path, std::vector<Stored
     tensor.begin = end;
     end = tensor.end = tensor.begin + bytes_of(tensor);
   }
-  file_ = std::fopen(temporary_.c_str(), "wb");
-  if (file_ == nullptr) fail();
   const std::string header = header_text(tensors_, metadata);
   const std::uint64_t length = header.size();
-  write(&length, sizeof length);
-  write(header.data(), header.size());
-}
-
-SafetensorsWriter::~SafetensorsWriter() {
-  if (file_ != nullptr) std::fclose(file_);
-  if (!temporary_.empty()) std::remove(temporary_.c_str());
-}
-
-void SafetensorsWriter::fail() const {
-  throw run_error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
-}
-
-void SafetensorsWriter::write(const void* data, std::size_t size) {
-  if (size > 0 && std::fwrite(data, 1, size, file_) != size) fail();
+  file_.write({reinterpret_cast<const char*>(&length), sizeof length});
+  file_.write(header);
 }
 
 void SafetensorsWriter::append(std::span<const std::byte> bytes) {
@@ -77,15 +58,12 @@ void SafetensorsWriter::append(std::span<const std::byte> bytes) {
   const StoredTensor& tensor = tensors_[next_++];
   CHECK(bytes.size() == tensor.end - tensor.begin,
         fmt::format("{}: {} bytes for {}", path_, bytes.size(), tensor.name));
-  write(bytes.data(), bytes.size());
+  file_.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 void SafetensorsWriter::commit() {
   CHECK(next_ == tensors_.size(), fmt::format("{}: {} of {} tensors", path_, next_, tensors_.size()));
-  std::FILE* file = file_;
-  file_ = nullptr;
-  if (std::fclose(file) != 0 || std::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
-  temporary_.clear();
+  file_.finish();
 }
 
 void write_safetensors(const std::string& path, std::vector<StoredTensor> tensors,

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
-#include <fstream>
 #include <tuple>
 
-#include "hw/error.h"
+#include "hw/new_file.h"
 
 namespace moebius::cuda {
 namespace {
@@ -50,17 +48,14 @@ std::vector<OpActivity> OpTrace::take() {
 }
 
 void write_activities(const std::string& path, const std::vector<OpActivity>& activities) {
-  const std::string temporary = path + ".partial";
-  std::ofstream file(temporary, std::ios::binary);
-  file << "sequence\trank\top\tkind\tstart_ns\tend_ns\tstream\tname\n";
+  NewFile file(path);
+  file.write("sequence\trank\top\tkind\tstart_ns\tend_ns\tstream\tname\n");
   for (const auto& [op, activity] : activities) {
-    file << fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", op.sequence, op.rank, op.op, to_string(op.kind),
-                        activity.start.ns, activity.end.ns, activity.stream, on_one_line(activity.name));
+    file.write(fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n", op.sequence, op.rank, op.op,
+                           to_string(op.kind), activity.start.ns, activity.end.ns, activity.stream,
+                           on_one_line(activity.name)));
   }
-  file.close();
-  if (file && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  std::remove(temporary.c_str());
-  throw run_error(fmt::format("{}: the trace of kernels cannot be written", path));
+  file.finish();
 }
 
 }  // namespace moebius::cuda

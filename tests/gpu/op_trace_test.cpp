@@ -112,7 +112,7 @@ TEST_CASE("the table of a trace has a line for each activity, and names stay on 
 
 TEST_CASE("a trace that cannot be written is a sentence") {
   CHECK_THROWS_WITH(cuda::write_activities("/nowhere/kernels.tsv", {}),
-                    "/nowhere/kernels.tsv: the trace of kernels cannot be written");
+                    "/nowhere/kernels.tsv: cannot be written: No such file or directory");
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// A file that is written from front to back through a buffer, under a temporary name beside it until it is
-// whole.
+// A file that is written from front to back, number by number.
 #pragma once
 
 #include <charconv>
@@ -7,16 +6,15 @@
 #include <string>
 #include <string_view>
 
+#include "hw/new_file.h"
+
 namespace moebius::viz {
 
 inline constexpr std::size_t kForgetEvery = 1 << 16;  // spans: those that are written leave memory
 
 class OutputFile {
  public:
-  explicit OutputFile(const std::string& path);  // errors, here and below: run_error
-  ~OutputFile();                                 // removes what was not finished
-  OutputFile(const OutputFile&) = delete;
-  OutputFile& operator=(const OutputFile&) = delete;
+  explicit OutputFile(const std::string& path) : file_(path) { buffer_.reserve(kBufferBytes); }
 
   void add(std::string_view text) {
     if (buffer_.size() + text.size() > kBufferBytes) flush();
@@ -27,15 +25,20 @@ class OutputFile {
     const auto end = std::to_chars(digits, digits + sizeof(digits), number).ptr;
     add(std::string_view(digits, static_cast<std::size_t>(end - digits)));
   }
-  void finish();  // from here the file stands under its name
+  void finish() {
+    flush();
+    file_.finish();
+  }
 
  private:
-  static constexpr std::size_t kBufferBytes = 1 << 20;
-  void flush();
-  [[noreturn]] void fail();
+  static constexpr std::size_t kBufferBytes = 1 << 16;
+  void flush() {
+    file_.write(buffer_);
+    buffer_.clear();
+  }
 
-  std::string path_, temporary_, buffer_;
-  int descriptor_ = -1;
+  NewFile file_;
+  std::string buffer_;
 };
 
 }  // namespace moebius::viz

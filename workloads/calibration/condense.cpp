@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <fstream>
 #include <limits>
 #include <map>
 
 #include "hw/error.h"
+#include "hw/new_file.h"
 #include "workloads/calibration/held_out.h"
 #include "workloads/calibration/lattice.h"
 #include "workloads/cost/measured_table.h"
@@ -145,14 +144,7 @@ ProfileTable lay_rows(TableDraft draft) {
 }
 
 void save_profile(const Profile& profile, const std::string& path) {
-  const std::string temporary = path + ".part";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  out << to_json(profile);
-  out.close();
-  if (!out || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    std::remove(temporary.c_str());
-    throw run_error(fmt::format("{}: cannot be written", path));
-  }
+  write_file(path, to_json(profile));
 }
 
 }  // namespace moebius

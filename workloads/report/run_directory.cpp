@@ -1,13 +1,11 @@
 #include "workloads/report/run_directory.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include "hw/error.h"
 #include "workloads/report/heat_map.h"
@@ -33,31 +31,20 @@ std::string fact_of(const Timeline& timeline, std::string_view name) {
 
 // None: that of an earlier run goes.
 void write_picture(const std::string& path, const std::string& picture) {
-  if (picture.empty()) {
-    std::remove(path.c_str());
-  } else {
+  std::error_code ignored;  // a picture that does not go away
+  if (!picture.empty()) {
     write_file(path, picture);
+  } else if (fs::is_regular_file(path, ignored)) {
+    fs::remove(path, ignored);
   }
 }
 
 }  // namespace
 
-void write_file(const std::string& path, std::string_view text) {
-  const std::string temporary = fmt::format("{}.tmp.{}", path, getpid());
-  std::ofstream file(temporary, std::ios::binary | std::ios::trunc);
-  file.write(text.data(), static_cast<std::streamsize>(text.size()));
-  file.close();
-  if (!file) {
-    const std::string reason = std::strerror(errno);
-    std::remove(temporary.c_str());
-    throw run_error(fmt::format("{}: cannot be written: {}", path, reason));
-  }
-  std::error_code error;
-  fs::rename(temporary, path, error);
-  if (error) {
-    std::remove(temporary.c_str());
-    throw run_error(fmt::format("{}: cannot be written: {}", path, error.message()));
-  }
+void require_run_directory(const std::string& directory) {
+  make_directory(directory);
+  for (const char* name : {"timeline.mtl", "report.txt", "report.json"})
+    require_writable((fs::path(directory) / name).string());
 }
 
 void write_run(const std::string& directory, const RunTexts& texts, const Timeline& timeline) {

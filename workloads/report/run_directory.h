@@ -5,13 +5,10 @@
 #include <string>
 #include <string_view>
 
+#include "hw/new_file.h"
 #include "workloads/schedule/timeline.h"
 
 namespace moebius {
-
-// Writes a file by a temporary name beside it and a rename: readers never see half of it. Errors are
-// run_error.
-void write_file(const std::string& path, std::string_view text);
 
 struct RunTexts {
   std::string_view json, text;
@@ -19,7 +16,10 @@ struct RunTexts {
   std::string queues = {};   // a picture of a cluster's cards over time; empty: none
 };
 
-// Creates `directory` (and its parents) and writes the files.
+// Creates `directory` (and its parents); run_error when it, or a file there, could not be written.
+void require_run_directory(const std::string& directory);
+
+// Creates it, too, and writes the files.
 void write_run(const std::string& directory, const RunTexts& texts, const Timeline& timeline);
 
 // Where runs are written: the directory that was asked for, or one of this process that goes away with the

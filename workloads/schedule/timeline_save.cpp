@@ -1,16 +1,12 @@
 // Writes a timeline file: the plan of its sections first, then the columns, block of rows by block of rows.
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
 #include <numeric>
 #include <tuple>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "hw/new_file.h"
 #include "workloads/schedule/timeline.h"
 #include "workloads/schedule/timeline_columns.h"
 
@@ -22,53 +18,6 @@ using mtl::Section;
 
 // Rows that are gathered before they are written: their columns stay in the cache.
 constexpr std::size_t kBlock = 8192;
-
-// A file that gets its name when it is complete; until then, and when something fails, nothing stands there.
-class NewFile {
- public:
-  explicit NewFile(const std::string& path)
-      : path_(path), temporary_(fmt::format("{}.tmp.{}", path, getpid())) {
-    descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail();
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-  ~NewFile() {
-    if (descriptor_ >= 0) close(descriptor_);
-    if (!complete_) unlink(temporary_.c_str());
-  }
-
-  void resize(std::uint64_t bytes) {
-    if (ftruncate(descriptor_, static_cast<off_t>(bytes)) != 0) fail();
-  }
-
-  void write_at(std::uint64_t offset, const void* data, std::size_t bytes) {
-    const char* next = static_cast<const char*>(data);
-    while (bytes > 0) {
-      const ssize_t written = pwrite(descriptor_, next, bytes, static_cast<off_t>(offset));
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) fail();
-      next += written;
-      offset += static_cast<std::uint64_t>(written);
-      bytes -= static_cast<std::size_t>(written);
-    }
-  }
-
-  void finish() {
-    if (close(std::exchange(descriptor_, -1)) != 0) fail();
-    if (rename(temporary_.c_str(), path_.c_str()) != 0) fail();
-    complete_ = true;
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw run_error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
-  }
-
-  std::string path_, temporary_;
-  int descriptor_ = -1;
-  bool complete_ = false;
-};
 
 std::string blob(const std::vector<std::string>& texts) {
   std::string bytes;

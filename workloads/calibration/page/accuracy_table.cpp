@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <map>
 
 #include "hw/error.h"
+#include "hw/new_file.h"
 
 namespace moebius {
 namespace {
@@ -45,7 +45,8 @@ std::string family_of(const ProfileTable& table) {
 }
 
 std::string stack_line(const ProfileTable& table) {
-  return fmt::format("{} {:.1f} / {:.1f}", table.stack, 100 * table.held_out.median, 100 * table.held_out.p90);
+  return fmt::format("{} {:.1f} / {:.1f}", table.stack, 100 * table.held_out.median,
+                     100 * table.held_out.p90);
 }
 
 std::string grid_of(const ProfileTable& table) {
@@ -82,7 +83,8 @@ std::string power_line(const Profile& profile) {
 
 std::string accuracy_summary(const std::vector<Profile>& profiles) {
   std::string text =
-      "| chip | kernel | format | first stack | rows kept out | median % | p90 % | goal | further tables: median / p90 % "
+      "| chip | kernel | format | first stack | rows kept out | median % | p90 % | goal | further tables: "
+      "median / p90 % "
       "| goal met |\n"
       "|---|---|---|---|--:|--:|--:|---|---|--:|\n";
   for (const Profile& profile : profiles) {
@@ -104,9 +106,10 @@ std::string accuracy_summary(const std::vector<Profile>& profiles) {
         if (table != &first) others.push_back(stack_line(*table));
       }
       const HeldOut& e = first.held_out;
-      text += fmt::format("| {} | {} | {} | {} | {:.1f} | {:.1f} | {} | {} | {} of {} |\n", profile.accelerator,
-                          family, first.stack, e.rows, 100 * e.median, 100 * e.p90,
-                          meets(goal_of(first), e) ? "met" : "missed", fmt::join(others, "; "), met, list.size());
+      text +=
+          fmt::format("| {} | {} | {} | {} | {:.1f} | {:.1f} | {} | {} | {} of {} |\n", profile.accelerator,
+                      family, first.stack, e.rows, 100 * e.median, 100 * e.p90,
+                      meets(goal_of(first), e) ? "met" : "missed", fmt::join(others, "; "), met, list.size());
     }
     text += power_line(profile);
   }
@@ -137,13 +140,7 @@ std::string accuracy_table(const std::vector<Profile>& profiles) {
 
 void write_section(const std::string& path, std::string_view name, const std::string& text) {
   const Section section = section_of(path, name);
-  const std::string temporary = path + ".part";
-  std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-  out << section.before << text << section.after;
-  out.close();
-  if (out && std::rename(temporary.c_str(), path.c_str()) == 0) return;
-  std::remove(temporary.c_str());
-  throw run_error(fmt::format("{}: cannot be written", path));
+  write_file(path, section.before + text + section.after);
 }
 
 std::string read_section(const std::string& path, std::string_view name) {

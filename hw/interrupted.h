@@ -1,0 +1,33 @@
+// What a process that SIGINT, SIGTERM or SIGHUP ends still does: unfinished files go away, and a sentence
+// says how to go on. Children that were forked do neither for their parent.
+#pragma once
+
+#include <string>
+
+namespace moebius {
+
+// Of main, once: from here those signals end the process as ever, but in order.
+void tidy_up_when_interrupted();
+
+// Goes away when the process is interrupted while the object lives.
+class UnfinishedFile {
+ public:
+  explicit UnfinishedFile(const std::string& path);  // of many at a time, some may stay behind
+  ~UnfinishedFile();
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
+
+ private:
+  int slot_ = -1;
+};
+
+// Goes to standard error when the process is interrupted while the object lives; one at a time.
+class LastWords {
+ public:
+  explicit LastWords(const std::string& sentence);  // without "moebius: "
+  ~LastWords();
+  LastWords(const LastWords&) = delete;
+  LastWords& operator=(const LastWords&) = delete;
+};
+
+}  // namespace moebius
