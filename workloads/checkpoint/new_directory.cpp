@@ -30,6 +30,14 @@ std::string without_slash(std::string path) {
   return path;
 }
 
+// "out.old", or a name like it that nobody has: what stands there is somebody's.
+std::string name_beside(const std::string& path) {
+  std::error_code error;
+  std::string name = path + ".old";
+  for (int i = 2; fs::exists(fs::symlink_status(name, error)); ++i) name = fmt::format("{}.old.{}", path, i);
+  return name;
+}
+
 }  // namespace
 
 void require_new_directory(const std::string& wanted) {
@@ -80,9 +88,9 @@ NewDirectory::~NewDirectory() {
 
 void NewDirectory::commit() {
   std::error_code error;
-  const std::string old = wanted_ + ".old";
+  std::string old;
   if (plan_.replace && fs::exists(wanted_, error)) {
-    fs::remove_all(old, error);
+    old = name_beside(wanted_);
     fs::rename(wanted_, old, error);
     if (error) cannot_write(wanted_, error);
   }
@@ -90,7 +98,7 @@ void NewDirectory::commit() {
   fs::rename(partial_, wanted_, error);
   if (error) cannot_write(wanted_, error);
   partial_.clear();
-  if (plan_.replace) fs::remove_all(old, error);
+  if (!old.empty()) fs::remove_all(old, error);
 }
 
 }  // namespace moebius

@@ -6,7 +6,8 @@
 namespace moebius {
 
 struct DirectoryPlan {
-  bool replace = false;  // what is there gives way; it stands aside as NAME.old for a moment
+  bool replace = false;  // what is there gives way; it stands aside as NAME.old, or a name like it that
+                         // nobody has, for a moment
   // What is being made, in words that differ when any of it does. A directory that was begun with the same
   // words is gone on with; empty: each begins anew.
   std::string journal = {};

@@ -210,6 +210,19 @@ TEST_CASE("a directory with something in it is left alone") {
   CHECK(text_of(scratch.path("out/precious")) == "x");
 }
 
+TEST_CASE("a directory that is replaced stands aside under a name that nobody has") {
+  const Scratch scratch;
+  for (const char* name : {"out", "out.old"}) {
+    fs::create_directory(scratch.path(name));
+    scratch.write(std::string(name) + "/precious", name);
+  }
+  NewDirectory directory(scratch.path("out"), {.replace = true});
+  directory.commit();
+  CHECK(fs::is_empty(scratch.path("out")));
+  CHECK(text_of(scratch.path("out.old/precious")) == "out.old");
+  CHECK_FALSE(fs::exists(scratch.path("out.old.2")));
+}
+
 TEST_CASE("a checkpoint whose files are not what the index says is refused") {
   const Scratch scratch;
   const ModelCatalog catalog = catalog_of(scratch);
