@@ -9,6 +9,7 @@
 
 #include "hw/catalog.h"
 #include "hw/error.h"
+#include "hw/folder_files.h"
 #include "hw/json_text.h"
 #include "hw/profile_device.h"
 #include "hw/profile_table.h"
@@ -52,13 +53,9 @@ ProfileSource read_source(Reader reader) {
 }
 
 std::vector<std::filesystem::path> profile_files(const std::string& data_dir) {
-  std::vector<std::filesystem::path> files;
+  if (data_dir.empty()) return {};
   const std::filesystem::path folder = std::filesystem::path(data_dir) / "profiles";
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none))
-    if (entry.path().extension() == ".json") files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
-  return files;
+  return stands(folder) ? files_in(folder, ".json") : std::vector<std::filesystem::path>{};
 }
 
 // Parsed when first asked for: many runs of one process ask for the same ones.
@@ -68,7 +65,8 @@ const Profile& embedded_profile(const EmbeddedFile& file) {
   const std::lock_guard lock(mutex);
   auto at = known.find(file.path);
   if (at == known.end())
-    at = known.emplace(file.path, profile_from(parse_document(file.text, fmt::format("<{}>", file.path)))).first;
+    at = known.emplace(file.path, profile_from(parse_document(file.text, fmt::format("<{}>", file.path))))
+             .first;
   return at->second;
 }
 
@@ -80,12 +78,12 @@ std::vector<Profile> profiles_named(const std::string& chip, const std::vector<s
   };
   std::vector<Profile> profiles;
   const auto keep = [&](const Document& document) {
+    const Reader checked(document);  // it is an object
     const Value* id = document.root.find("accelerator");
     if (id == nullptr || id->kind != Value::Kind::kString || names(id->text))
       profiles.push_back(profile_from(document));
   };
-  if (!data_dir.empty())
-    for (const auto& file : profile_files(data_dir)) keep(load_document(file.string()));
+  for (const auto& file : profile_files(data_dir)) keep(load_document(file.string()));
   for (const EmbeddedFile& file : embedded_files()) {
     // Most embedded profiles are of other chips: their file names tell, and parsing them is saved.
     const std::string stem = std::filesystem::path(file.path).stem().string();

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "hw/folder_files.h"
+
 namespace moebius {
 
 namespace {
@@ -141,9 +143,9 @@ std::vector<Claim> claims_of(const std::vector<std::string>& paths) {
   std::vector<std::string> files;
   for (const std::string& path : paths) {
     if (is_claim(path)) files.push_back(path);
-    if (!fs::is_directory(path)) continue;
-    for (const auto& entry : fs::recursive_directory_iterator(path))
-      if (entry.is_regular_file() && is_claim(entry.path().string())) files.push_back(entry.path().string());
+    std::error_code none;  // of one that cannot be looked at: those who read it say so
+    if (!fs::is_directory(path, none)) continue;
+    for (const fs::path& file : files_below(path, ".claim")) files.push_back(file.string());
   }
   std::sort(files.begin(), files.end());
   std::vector<Claim> claims;
