@@ -78,8 +78,18 @@ TEST_CASE("rows of a table become scenarios by its mapping") {
   const auto unknown = test::run_moebius("validate --mapping " + mapping + " " +
                                          scratch.write("u.csv", "what,gib,half,size,ms\nsun,1,4,1 GiB,4\n"));
   CHECK(unknown.exit_code == 2);
-  CHECK(unknown.err.find("/choose/what: expected \"sum\", \"way\", found \"sun\" in the table") !=
-        std::string::npos);
+  CHECK(unknown.err.find("u.csv:2: what: expected \"sum\", \"way\", found \"sun\"\n") != std::string::npos);
+  const auto refusal = [&](const std::string& row) {
+    return test::run_moebius("validate --mapping " + mapping + " " +
+                             scratch.write("w.csv", "what,gib,half,size,ms\n" + row))
+        .err;
+  };
+  CHECK_THAT(refusal("sum,1,4,1 GiB,-4\n"),
+             Catch::EndsWith("w.csv:2: ms / 1000: expected a figure above 0, found \"-0.004\"\n"));
+  CHECK_THAT(refusal("sum,1,four,1 GiB,4\n"),
+             Catch::EndsWith("w.csv:2: half: expected a number, found \"four\"\n"));
+  CHECK_THAT(refusal("sum,1,4,big,4\n"), Catch::Contains("w.csv:2: size: --set /workload/bytes: expected "));
+  CHECK_THAT(refusal(""), Catch::EndsWith("w.csv: expected rows of measured figures, found none\n"));
   const auto alone = test::run_moebius("validate " + scratch.path("t.csv"));
   CHECK(alone.exit_code == 2);
   CHECK(alone.err.find("expected --mapping FILE") != std::string::npos);

@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "hw/error.h"
+#include "hw/json_text.h"
 #include "workloads/calibration/gzip.h"
 
 namespace moebius {
@@ -39,7 +41,24 @@ std::string read_all(const std::string& path) {
     throw input_error(fmt::format("{}: expected at most {} bytes, found {}", path, kMostTableBytes, size));
   if (path.ends_with(".gz")) return read_gzip(path);
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::string text(size, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(size));
+  if (in.gcount() != static_cast<std::streamsize>(size))
+    throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  return text;
+}
+
+std::string without_mark(std::string text) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  return text;
+}
+
+void require_each_once(const std::vector<std::string>& columns, const std::string& path) {
+  for (auto column = columns.begin(); column != columns.end(); ++column)
+    if (!column->empty() && std::find(columns.begin(), column, *column) != column)
+      throw input_error(
+          fmt::format("{}:1: expected each column once, found {} again", path, json_excerpt(*column)));
 }
 
 bool starts_with_field(const std::string& line, std::string_view field) {
@@ -49,13 +68,14 @@ bool starts_with_field(const std::string& line, std::string_view field) {
 }  // namespace
 
 Csv::Csv(const std::string& path, std::string_view only) : path_(path) {
-  std::istringstream in(read_all(path));
+  std::istringstream in(without_mark(read_all(path)));
   std::string line;
   if (!in || !std::getline(in, line))
     throw input_error(fmt::format("{}: expected a header line, found none", path));
   columns_ = fields_of(line);
+  require_each_once(columns_, path);
   for (int number = 2; std::getline(in, line); ++number) {
-    if (line.empty() || !(only.empty() || starts_with_field(line, only))) continue;
+    if (line.empty() || line == "\r" || !(only.empty() || starts_with_field(line, only))) continue;
     CsvRow row{number, line, fields_of(line)};
     if (row.fields.size() != columns_.size())
       throw input_error(fmt::format("{}:{}: expected {} fields, found {}", path, number, columns_.size(),
@@ -81,8 +101,8 @@ double Csv::number(const CsvRow& row, std::string_view column) const {
   double value = 0;
   const auto [end, failure] = std::from_chars(field.data(), field.data() + field.size(), value);
   if (failure != std::errc{} || end != field.data() + field.size() || !std::isfinite(value))
-    throw input_error(fmt::format("{}:{}: {}: expected a number, found \"{}\"", path_, row.line, column,
-                                  field.substr(0, 40)));
+    throw input_error(
+        fmt::format("{}:{}: {}: expected a number, found {}", path_, row.line, column, json_excerpt(field)));
   return value;
 }
 

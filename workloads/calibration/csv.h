@@ -16,8 +16,8 @@ struct CsvRow {
 
 class Csv {
  public:
-  // input_error for a file that cannot be read, is over 256 MiB, or has a row with more or fewer fields than
-  // the header.
+  // input_error for a file that cannot be read, is over 256 MiB, has a column twice, or a row with more or
+  // fewer fields than the header.
   // A name that ends in .gz is unpacked. With `only`, rows with another first field are passed over unread.
   explicit Csv(const std::string& path, std::string_view only = "");
 

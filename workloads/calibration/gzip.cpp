@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "hw/error.h"
@@ -20,7 +22,7 @@ struct Close {
 
 std::string read_gzip(const std::string& path) {
   const std::unique_ptr<gzFile_s, Close> file(gzopen(path.c_str(), "rb"));
-  if (!file) throw input_error(fmt::format("{}: cannot be read", path));
+  if (!file) throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
   std::string text, chunk(kChunk, '\0');
   for (;;) {
     const int read = gzread(file.get(), chunk.data(), kChunk);

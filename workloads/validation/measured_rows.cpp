@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <sstream>
 
@@ -20,14 +21,23 @@ namespace moebius {
 
 namespace {
 
-using Row = std::map<std::string, std::string>;  // column -> text; empty: not told
+struct Row {
+  std::string place;                         // "TABLE:LINE"
+  std::map<std::string, std::string> cells;  // column -> text; empty: not told
+
+  [[noreturn]] void fail(const std::string& column, std::string_view expected,
+                         const std::string& found) const {
+    throw input_error(
+        fmt::format("{}: {}: expected {}, found {}", place, column, expected, json_excerpt(found)));
+  }
+};
 
 std::vector<Row> rows_of_csv(const std::string& path) {
   const Csv csv(path);
   std::vector<Row> rows;
   for (const CsvRow& line : csv.rows()) {
-    Row& row = rows.emplace_back();
-    for (const std::string& column : csv.columns()) row[column] = csv.text(line, column);
+    Row& row = rows.emplace_back(Row{fmt::format("{}:{}", path, line.line), {}});
+    for (const std::string& column : csv.columns()) row.cells[column] = csv.text(line, column);
   }
   return rows;
 }
@@ -44,8 +54,8 @@ std::vector<Row> rows_of_json(const std::string& path) {
   for (std::size_t i = 0; i < document.root.items.size(); ++i) {
     const Value& item = document.root.items[i];
     const Reader checked(item, {path, fmt::format("/{}", i), item.line});  // it is an object
-    Row& row = rows.emplace_back();
-    for (std::size_t k = 0; k < item.keys.size(); ++k) row[item.keys[k]] = cell_text(item.items[k]);
+    Row& row = rows.emplace_back(Row{fmt::format("{}:{}", path, item.line), {}});
+    for (std::size_t k = 0; k < item.keys.size(); ++k) row.cells[item.keys[k]] = cell_text(item.items[k]);
   }
   return rows;
 }
@@ -58,18 +68,12 @@ std::optional<double> number_of(const std::string& text) {
 }
 
 const std::string& cell(const Row& row, const std::string& column, const Place& place) {
-  const auto found = row.find(column);
-  if (found != row.end()) return found->second;
+  const auto found = row.cells.find(column);
+  if (found != row.cells.end()) return found->second;
   std::vector<std::string> columns;
-  for (const auto& [name, text] : row) columns.push_back(name);
+  for (const auto& [name, text] : row.cells) columns.push_back(name);
   place.fail(
       fmt::format("expected a column of the table, found \"{}\"{}", column, suggestion(column, columns)));
-}
-
-double factor_of(const std::string& word, const std::string& text, const Place& place) {
-  const std::optional<double> factor = number_of(text);
-  if (!factor) place.fail(fmt::format("expected numbers in column \"{}\", found \"{}\"", word, text));
-  return *factor;
 }
 
 // Columns and numbers from left to right; a single one is its text as it stands. Empty where a cell is.
@@ -85,8 +89,9 @@ std::string value_of(const std::string& formula, const Row& row, const Place& pl
     if (text.empty() || words.size() == 1) return text;
     const std::string sign = i == 0 ? "*" : words[i - 1];
     if (sign != "*" && sign != "/") place.fail(fmt::format("expected * or /, found \"{}\"", sign));
-    const double factor = factor_of(words[i], text, place);
-    result = sign == "*" ? result * factor : result / factor;
+    const std::optional<double> factor = number_of(text);
+    if (!factor) row.fail(words[i], "a number", text);
+    result = sign == "*" ? result * *factor : result / *factor;
   }
   return fmt::format("{}", result);
 }
@@ -100,14 +105,37 @@ void choose(const MappedWords& choice, const Row& row, Document& scenario) {
     for (const auto& [pointer, value] : sets) set_at_pointer(scenario, pointer, value);
     return;
   }
-  choice.place.fail(
-      fmt::format("expected \"{}\", found \"{}\" in the table", fmt::join(known, "\", \""), found));
+  row.fail(choice.column, fmt::format("\"{}\"", fmt::join(known, "\", \"")), found);
+}
+
+// That was just set; "-" was appended.
+Value& value_at(const std::string& pointer, Value& root) {
+  Value* at = &root;
+  for (std::string rest = pointer; !rest.empty();) {
+    const std::size_t end = std::min(rest.find('/', 1), rest.size());
+    std::string token = rest.substr(1, end - 1);
+    rest.erase(0, end);
+    if (at->kind == Value::Kind::kArray) {
+      at = token == "-" ? &at->items.back() : &at->items[std::stoul(token)];
+      continue;
+    }
+    for (std::size_t tilde = 0; (tilde = token.find('~', tilde)) != std::string::npos; ++tilde)
+      token.replace(tilde, 2, token[tilde + 1] == '0' ? "~" : "/");
+    at = &at->items[std::find(at->keys.begin(), at->keys.end(), token) - at->keys.begin()];
+  }
+  return *at;
+}
+
+// What is wrong with a cell is told of the table, not of the mapping.
+void come_from(const std::string& cell, Value& value) {
+  value.origin = std::make_shared<const std::string>(cell);
 }
 
 // A row that does not tell the figure expects nothing of it.
 void expect(const MappedFigure& figure, const Row& row, bool judged, Document& scenario) {
   const std::string value = value_of(figure.formula, row, figure.place);
   if (value.empty()) return;
+  if (number_of(value).value_or(0) <= 0) row.fail(figure.formula, "a figure above 0", value);
   std::string text =
       fmt::format(R"({{"metric": {}, "value": {}, "tolerance": {}, "source": {})", json_string(figure.metric),
                   value, judged ? figure.tolerance : 0, json_string(figure.source));
@@ -126,7 +154,9 @@ ValidationCase case_of(const MeasuredMapping& mapping, const Row& row, std::size
   for (const MappedWords& choice : mapping.choose) choose(choice, row, scenario);
   for (const MappedValue& to : mapping.set) {
     const std::string value = value_of(to.formula, row, to.place);
-    if (!value.empty()) set_at_pointer(scenario, to.pointer, value);
+    if (value.empty()) continue;
+    set_at_pointer(scenario, to.pointer, value);
+    come_from(fmt::format("{}: {}", row.place, to.formula), value_at(to.pointer, scenario.root));
   }
   for (const MappedFigure& figure : mapping.expect) expect(figure, row, !fitted, scenario);
   return {mapping.name + (fitted ? " (fitted)" : ""), std::move(joined), std::move(scenario), fitted};
@@ -149,6 +179,8 @@ std::vector<ValidationCase> measured_cases(const std::string& table, const std::
   const MeasuredMapping mapping = read_mapping(mapping_file);
   const std::vector<Row> rows =
       std::filesystem::path(table).extension() == ".json" ? rows_of_json(table) : rows_of_csv(table);
+  if (rows.empty())
+    throw input_error(fmt::format("{}: expected rows of measured figures, found none", table));
   std::vector<ValidationCase> cases;
   for (std::size_t i = 0; i < rows.size(); ++i) cases.push_back(case_of(mapping, rows[i], i + 1));
   require_fitted_rows(mapping, cases);

@@ -31,7 +31,11 @@ class Table {
  public:
   explicit Table(LinesPtr lines) : lines_(std::move(lines)) {
     lines_->next(header_);
-    for (const std::string_view name : cells_of(header_)) names_.emplace_back(name);
+    for (const std::string_view name : cells_of(header_)) {
+      if (!name.empty() && column(name) >= 0)
+        lines_->fail(fmt::format("expected each column once, found {} again", json_excerpt(name)));
+      names_.emplace_back(name);
+    }
   }
 
   // -1: there is none of that name.

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -14,6 +16,7 @@ namespace {
 
 constexpr std::size_t kLongestLine = std::size_t{16} << 20;
 constexpr unsigned kChunk = 1U << 18;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
@@ -29,7 +32,7 @@ LineReader::LineReader(const std::string& path) : path_(path) {
   if (stat(path.c_str(), &kind) != 0 || !S_ISREG(kind.st_mode))
     throw input_error(fmt::format("{}: expected a trace file, found none", path));
   const gzFile file = gzopen(path.c_str(), "rb");  // reads files that are not packed as they are
-  if (file == nullptr) throw input_error(fmt::format("{}: cannot be read", path));
+  if (file == nullptr) throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
   packed_ = std::make_unique<Packed>();
   packed_->file = file;
 }
@@ -62,6 +65,7 @@ bool LineReader::next(std::string& line) {
           fmt::format("{}:{}: expected lines of at most {} bytes", path_, number_ + 1, kLongestLine));
   }
   if (!line.empty() && line.back() == '\r') line.pop_back();
+  if (number_ == 0 && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
   if (any) ++number_;
   return any;
 }

@@ -24,6 +24,7 @@ bool names_servers(const std::vector<std::string>& paths) {
 std::string validated_servers(const std::string& path, const Library& library, const StartExecutor& start,
                               const ServerOptions& options, bool json) {
   const std::vector<ServerRow> rows = server_rows(Csv(path));
+  if (rows.empty()) throw input_error(fmt::format("{}: expected rows of measured servers, found none", path));
   if (options.fit) return fit_text(fit_host_costs(rows, library, start));
   const std::vector<ServerResult> results =
       simulate_servers(rows, library, start, options.rows.value_or(0), options.seed.value_or(1));
