@@ -87,6 +87,7 @@ struct JudgedExpectation {
   std::optional<double> ours;
   double difference = 0;  // relative, ours over expected
   Verdict verdict = Verdict::kShown;
+  std::string nearest = {};  // kAbsent: a figure of the report that may be meant; empty: none is near
 };
 std::string_view to_string(JudgedExpectation::Verdict verdict);
 std::vector<JudgedExpectation> judge_expectations(const Report& report);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "hw/error.h"
 #include "workloads/report/job_kinds.h"
 #include "workloads/report/replay_report.h"
 #include "workloads/report/report.h"
@@ -301,11 +302,19 @@ void add_names(const Json& json, const std::string& above, std::vector<std::stri
   }
 }
 
+std::string nearest_figure(const Json& json, const std::string& path) {
+  std::vector<std::string> names;
+  add_names(json, "", names);
+  std::erase(names, path);  // it may stand there and be no number
+  return nearest_name(path, names);
+}
+
 JudgedExpectation judge(const Json& json, const Expectation& row) {
   using Verdict = JudgedExpectation::Verdict;
   JudgedExpectation judged{.row = &row, .ours = value_at(json, row.metric)};
   if (!judged.ours) {
     judged.verdict = Verdict::kAbsent;
+    judged.nearest = nearest_figure(json, row.metric);
     return judged;
   }
   judged.difference = *judged.ours / row.value - 1;
@@ -325,6 +334,7 @@ Json expectation_json(const JudgedExpectation& judged) {
   if (judged.ours) row["difference"] = judged.difference;
   if (judged.row->tolerance > 0) row["tolerance"] = judged.row->tolerance;
   row["verdict"] = to_string(judged.verdict);
+  if (!judged.nearest.empty()) row["nearest"] = judged.nearest;
   row["source"] = judged.row->source;
   if (!judged.row->known_miss.empty()) row["known_miss"] = judged.row->known_miss;
   return row;

@@ -11,9 +11,9 @@
 #include "workloads/report/replay_report.h"
 #include "workloads/report/report.h"
 #include "workloads/report/report_cluster.h"
-#include "workloads/report/report_queues.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/report/report_network.h"
+#include "workloads/report/report_queues.h"
 #include "workloads/report/report_serving.h"
 #include "workloads/report/report_uncertainty.h"
 #include "workloads/training/pipeline/mixed_stages.h"
@@ -56,8 +56,8 @@ std::string plan_line(const Scenario& scenario) {
   }
   return fmt::format("{} on {} {}, tp {} · pp {} ({}) · ep {} · cp {} · dp {}, {}, {} microbatches",
                      scenario.model.id, grouped(plan.ranks()), chips_text(*scenario.cluster),
-                     tensor_text(plan), plan.pp, schedule, plan.ep, context_text(plan), plan.dp, to_string(plan.gemm),
-                     scenario.training.num_microbatches(plan));
+                     tensor_text(plan), plan.pp, schedule, plan.ep, context_text(plan), plan.dp,
+                     to_string(plan.gemm), scenario.training.num_microbatches(plan));
 }
 
 // All of a short run, the ends of a long one: report.json has every step.
@@ -216,6 +216,7 @@ void expectation_section(Out out, const Report& report) {
     if (row.ours) fmt::format_to(out, "  {:+.1f}%", 100 * row.difference);
     if (row.row->tolerance > 0) fmt::format_to(out, " of ±{:.1f}%", 100 * row.row->tolerance);
     fmt::format_to(out, "  {}\n    {}\n", to_string(row.verdict), row.row->source);
+    if (!row.nearest.empty()) fmt::format_to(out, "    did you mean \"{}\"?\n", row.nearest);
     if (!row.row->known_miss.empty()) fmt::format_to(out, "    known miss: {}\n", row.row->known_miss);
   }
 }

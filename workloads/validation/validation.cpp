@@ -16,7 +16,7 @@ using Verdict = JudgedExpectation::Verdict;
 std::vector<ValidatedRow> rows_of(const Report& report) {
   std::vector<ValidatedRow> rows;
   for (const JudgedExpectation& judged : judge_expectations(report))
-    rows.push_back({*judged.row, judged.ours, judged.difference, judged.verdict});
+    rows.push_back({*judged.row, judged.ours, judged.difference, judged.verdict, judged.nearest});
   return rows;
 }
 
@@ -64,7 +64,9 @@ void add(ValidationSummary& summary, std::vector<double>& differences, const Val
   for (const ValidatedRow& row : given.rows) {
     if (row.fails()) ++summary.failed;
     if (row.verdict == Verdict::kKnownMiss) ++summary.known;
-    if (!row.judged() || !row.ours) continue;
+    if (!row.judged()) continue;
+    ++summary.judged;
+    if (!row.ours) continue;
     const double difference = std::abs(row.difference);
     differences.push_back(difference);
     if (difference < summary.worst) continue;
@@ -114,10 +116,10 @@ std::vector<ValidationSummary> summaries(const std::vector<ValidatedCase>& cases
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
     count_order(all[i], cases);
-    all[i].judged = static_cast<int>(differences[i].size());
     if (differences[i].empty()) continue;
     all[i].median = median_of(differences[i]);
-    for (const double difference : differences[i]) all[i].mean += difference / all[i].judged;
+    for (const double difference : differences[i])
+      all[i].mean += difference / static_cast<double>(differences[i].size());
   }
   return all;
 }

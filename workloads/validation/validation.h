@@ -25,6 +25,7 @@ struct ValidatedRow {
   std::optional<double> ours;  // nothing: the report has no such figure
   double difference = 0;       // relative, ours over expected
   JudgedExpectation::Verdict verdict = JudgedExpectation::Verdict::kShown;
+  std::string nearest = {};  // of an absent one: a figure that may be meant
 
   bool judged() const;  // by a tolerance
   bool fails() const;   // a miss, a known one that got worse, or a figure that is absent
@@ -61,7 +62,8 @@ struct ValidationSummary {
 // by name that expects nothing. Files of claims (claims/) are left out.
 std::vector<ValidationCase> cases_of(const std::vector<std::string>& paths, const std::string& mapping);
 
-// The report of a scenario, with no timeline kept. Errors are those of the run; run_error where it does not fit.
+// The report of a scenario, with no timeline kept. Errors are those of the run; run_error where it does not
+// fit.
 std::string quiet_report(const Document& scenario, const Library& library, const StartExecutor& start);
 
 // Runs them on as many threads as this machine has cores. A run that fails is told in its case; input_error

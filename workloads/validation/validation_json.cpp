@@ -16,6 +16,7 @@ Json row_json(const ValidatedRow& row) {
   if (row.ours) json["difference"] = row.difference;
   if (row.judged()) json["tolerance"] = expected.tolerance;
   json["verdict"] = to_string(row.verdict);
+  if (!row.nearest.empty()) json["nearest"] = row.nearest;
   json["source"] = expected.source;
   if (!expected.known_miss.empty()) json["known_miss"] = expected.known_miss;
   return json;

@@ -28,6 +28,7 @@ void add_row(Out out, const std::string& name, const ValidatedRow& row) {
   if (row.verdict == JudgedExpectation::Verdict::kKnownMiss ||
       row.verdict == JudgedExpectation::Verdict::kWorse)
     fmt::format_to(out, "    known miss: {}\n", expected.known_miss);
+  if (!row.nearest.empty()) fmt::format_to(out, "    did you mean \"{}\"?\n", row.nearest);
 }
 
 void add_case(Out out, const ValidatedCase& given) {
@@ -38,7 +39,7 @@ void add_case(Out out, const ValidatedCase& given) {
 void add_summary(Out out, const ValidationSummary& summary) {
   fmt::format_to(out, "  {} figures judged: {} failed, {} known misses", summary.judged, summary.failed,
                  summary.known);
-  if (summary.judged > 0)
+  if (!summary.worst_case.empty())
     fmt::format_to(out, "; error median {:.1f}%, mean {:.1f}%, worst {:.1f}% ({})", 100 * summary.median,
                    100 * summary.mean, 100 * summary.worst, summary.worst_case);
   if (summary.pairs > 0)

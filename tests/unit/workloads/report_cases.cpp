@@ -164,6 +164,14 @@ TEST_CASE(
   CHECK(verdicts == std::vector<std::string_view>{"ok", "miss", "known miss", "shown", "absent"});
 }
 
+TEST_CASE("an expectation of a misspelt figure names the one that is meant") {
+  Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
+  scenario.expect = {{"step_tme_s", 19, 0.06, "misspelt", ""}};
+  const Report report = report_of(scenario, 20);
+  CHECK(judge_expectations(report).at(0).nearest == "step_time_s");
+  CHECK_THAT(report_text(report), Contains("did you mean \"step_time_s\"?"));
+}
+
 TEST_CASE("the text names the published figure, the difference and its source") {
   const Scenario scenario = scenario_at("study/deepseek-v3-train-2048-h800.json");
   const std::string text = report_text(report_of(scenario, 20));
