@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "hw/json_text.h"
 
@@ -132,6 +133,16 @@ std::pair<std::size_t, bool> find_token(std::string_view text, const FaultContex
   return {skip_blanks(text, first + 1), true};
 }
 
+// Where "032" or "-032" begins whose "32" stands at `token`: for the lexer, 0 is a number of its own.
+std::optional<std::size_t> padded_number(std::string_view text, std::size_t token) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (token == 0 || token >= text.size() || !is_digit(text[token]) || text[token - 1] != '0')
+    return std::nullopt;
+  std::size_t begin = token - 1;
+  if (begin > 0 && text[begin - 1] == '-') --begin;
+  return begin == 0 || !is_word(text[begin - 1]) ? std::optional(begin) : std::nullopt;
+}
+
 }  // namespace
 
 TextFault find_fault(std::string_view text, const FaultContext& context) {
@@ -146,6 +157,9 @@ TextFault find_fault(std::string_view text, const FaultContext& context) {
                                context.last < text.size() ? describe_byte(text[context.last]) : kEndOfFile)};
   if (reason.find("number overflow") != std::string_view::npos)
     return {token, fmt::format("expected a number of at most 1.8e308, found {}", describe_token(rest))};
+  if (const auto padded = padded_number(text, token))
+    return {*padded,
+            fmt::format("a number must not begin with 0, found {}", describe_token(text.substr(*padded)))};
   const bool number = !rest.empty() && (rest[0] == '-' || (rest[0] >= '0' && rest[0] <= '9'));
   if (lexical && number) return {token, fmt::format("expected a number, found {}", describe_token(rest))};
   return {token, fmt::format("expected {}, found {}", expected_at(context, separated), describe_token(rest))};

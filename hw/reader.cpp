@@ -77,6 +77,12 @@ bool inside(double value, Range range) {
   place.fail(fmt::format("expected {}, found {}", expected, found.excerpt()));
 }
 
+// A double would round the largest of them.
+bool inside(std::int64_t value, Range range) {
+  const auto exact = static_cast<long double>(value);
+  return exact >= range.low && exact <= range.high;
+}
+
 // 1e6 and 8.0 are integers too, as long as a double holds them exactly.
 std::optional<std::int64_t> as_integer(const Value& value) {
   if (value.kind == Value::Kind::kInteger) return value.integer;
@@ -164,7 +170,7 @@ std::int64_t Reader::integer(std::string_view key, Range range, std::optional<st
   if (otherwise && !has(key)) return *otherwise;
   const Value& found = value(key);
   const auto integer = as_integer(found);
-  if (!integer || !inside(static_cast<double>(*integer), range))
+  if (!integer || !inside(*integer, range))
     fail_expected(place_of(key), "an integer" + describe(range), found);
   return *integer;
 }

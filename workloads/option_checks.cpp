@@ -7,7 +7,9 @@
 namespace moebius {
 
 std::string existing_directory(std::string& text) {
-  return std::filesystem::is_directory(text) ? "" : fmt::format("expected a directory, found \"{}\"", text);
+  std::error_code none;
+  return std::filesystem::is_directory(text, none) ? ""
+                                                   : fmt::format("expected a directory, found \"{}\"", text);
 }
 
 std::string in_existing_directory(std::string& text) {
@@ -18,6 +20,13 @@ std::string in_existing_directory(std::string& text) {
 std::string whole_number(std::string& text) {
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   return digits ? "" : fmt::format("expected a whole number from 0, found \"{}\"", text);
+}
+
+std::string seed_number(std::string& text) {
+  std::int64_t number = 0;
+  const std::errc error = std::from_chars(text.data(), text.data() + text.size(), number).ec;
+  const bool good = whole_number(text).empty() && error == std::errc() && number <= kLargestSeed;
+  return good ? "" : fmt::format("expected a whole number from 0 to {}, found \"{}\"", kLargestSeed, text);
 }
 
 void require_unset(const std::string& value, const std::string& sentence) {

@@ -2,6 +2,7 @@
 // with it as a sentence; empty: nothing.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
@@ -13,6 +14,9 @@
 #include "hw/error.h"
 
 namespace moebius {
+
+// Exact in a double, so that every JSON tool keeps it.
+inline constexpr std::int64_t kLargestSeed = std::int64_t{1} << 53;
 
 using OptionCheck = std::function<std::string(std::string&)>;
 
@@ -42,7 +46,8 @@ std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value
 
 std::string existing_directory(std::string& text);
 std::string in_existing_directory(std::string& text);  // a file that may be written there
-std::string whole_number(std::string& text);  // from 0
+std::string whole_number(std::string& text);           // from 0
+std::string seed_number(std::string& text);            // from 0 to kLargestSeed
 std::string positive_number(std::string& text);
 std::string device_name(std::string& text);  // "host", "cuda:0", ...
 

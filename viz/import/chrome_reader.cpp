@@ -2,7 +2,10 @@
 
 #include <zlib.h>
 
+#include <cerrno>
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -28,7 +31,7 @@ constexpr double kLongest = 2e15;  // microseconds
 class Characters {
  public:
   explicit Characters(const std::string& path) : file_(gzopen(path.c_str(), "rb"), gzclose), block_(1 << 18) {
-    if (!file_) throw input_error(fmt::format("{}: cannot be read", path));
+    if (!file_) throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
     gzbuffer(file_.get(), 1 << 18);
     fill();
   }
@@ -38,13 +41,14 @@ class Characters {
     ++taken_;
     if (++at_ == size_) fill();
   }
-  bool damaged() const { return damaged_; }
+  bool damaged() const { return failure_ != Z_OK; }
+  bool cut() const { return failure_ == Z_BUF_ERROR; }
   std::int64_t taken() const { return taken_; }
 
  private:
   void fill() {
     const int got = gzread(file_.get(), block_.data(), static_cast<unsigned>(block_.size()));
-    damaged_ = got < 0;
+    gzerror(file_.get(), &failure_);
     size_ = got > 0 ? static_cast<std::size_t>(got) : 0;
     at_ = 0;
   }
@@ -53,7 +57,7 @@ class Characters {
   std::vector<char> block_;
   std::size_t at_ = 0, size_ = 0;
   std::int64_t taken_ = 0;
-  bool damaged_ = false;
+  int failure_ = Z_OK;
 };
 
 // As an iterator, which is how the parser takes them; both ends point to the same characters.
@@ -201,7 +205,10 @@ class Collector {
 // events, then an event, then its args.
 class Handler : public nlohmann::json_sax<nlohmann::json> {
  public:
-  Handler(Collector& collector, const std::string& path) : collector_(collector), path_(path) {}
+  using Taken = std::function<std::size_t()>;  // bytes that the parser was given
+
+  Handler(Collector& collector, const std::string& path, Taken taken)
+      : collector_(collector), path_(path), taken_(std::move(taken)) {}
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -256,8 +263,10 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   }
   bool parse_error(std::size_t position, const std::string& token,
                    const nlohmann::detail::exception&) override {
+    const bool ended = position > taken_();
     throw input_error(
-        fmt::format("{}: byte {}: expected JSON, found {}", path_, position, json_excerpt(token)));
+        ended ? fmt::format("{}: byte {}: expected more JSON, found the end of the file", path_, taken_())
+              : fmt::format("{}: byte {}: expected JSON, found {}", path_, position, json_excerpt(token)));
   }
   bool seen() const { return seen_; }
 
@@ -282,6 +291,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 
   Collector& collector_;
   const std::string& path_;
+  Taken taken_;
   Event event_;
   std::string key_;
   int depth_ = 0, events_depth_ = 0, event_depth_ = 0;
@@ -289,9 +299,9 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 };
 
 template <class Iterator>
-ForeignTrace parsed(Iterator first, Iterator last, const std::string& path) {
+ForeignTrace parsed(Iterator first, Iterator last, const std::string& path, Handler::Taken taken) {
   Collector collector(path);
-  Handler handler(collector, path);
+  Handler handler(collector, path, std::move(taken));
   nlohmann::json::sax_parse(first, last, &handler);
   if (!handler.seen())
     throw input_error(fmt::format("{}: expected \"traceEvents\" or an array of events, found neither", path));
@@ -305,16 +315,18 @@ ForeignTrace parsed(Iterator first, Iterator last, const std::string& path) {
 ForeignTrace read_chrome_trace(const std::string& path) {
   Characters characters(path);
   try {
-    return parsed(CharacterIterator(&characters), CharacterIterator(), path);
+    return parsed(CharacterIterator(&characters), CharacterIterator(), path,
+                  [&] { return static_cast<std::size_t>(characters.taken()); });
   } catch (const Error&) {
     if (!characters.damaged()) throw;
-    throw input_error(
-        fmt::format("{}: byte {}: expected packed data, found damage", path, characters.taken()));
+    throw input_error(fmt::format(
+        "{}: byte {}: expected {}", path, characters.taken(),
+        characters.cut() ? "more packed data, found the end of the file" : "packed data, found damage"));
   }
 }
 
 ForeignTrace parse_chrome_trace(std::string_view json, const std::string& name) {
-  return parsed(json.begin(), json.end(), name);
+  return parsed(json.begin(), json.end(), name, [&] { return json.size(); });
 }
 
 }  // namespace moebius::viz

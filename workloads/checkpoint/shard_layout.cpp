@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -23,12 +25,14 @@ int* degree_named(const std::string& name, Degrees& degrees) {
   return name == "tp" ? &degrees.tp : name == "pp" ? &degrees.pp : name == "ep" ? &degrees.ep : nullptr;
 }
 
-void parse_degree(const std::string& part, const std::string& text, Degrees& degrees) {
+void parse_degree(const std::string& part, const std::string& text, std::set<std::string>& given,
+                  Degrees& degrees) {
   const std::size_t equals = part.find('=');
   if (equals == std::string::npos) bad_layout(text, "");
   const std::string name = part.substr(0, equals);
   int* degree = degree_named(name, degrees);
   if (degree == nullptr) bad_layout(text, fmt::format(": unknown degree \"{}\"", name));
+  if (!given.insert(name).second) bad_layout(text, fmt::format(": {} is given twice", name));
   const char* end = part.data() + part.size();
   const auto [stop, failure] = std::from_chars(part.data() + equals + 1, end, *degree);
   if (failure != std::errc() || stop != end || *degree < 1 || *degree > (1 << 20))
@@ -90,9 +94,10 @@ class Placement {
 std::optional<Degrees> parse_layout(const std::string& text) {
   if (text == "hf") return std::nullopt;
   Degrees degrees;
+  std::set<std::string> given;
   for (std::size_t start = 0; start <= text.size();) {
     const std::size_t comma = std::min(text.find(',', start), text.size());
-    parse_degree(text.substr(start, comma - start), text, degrees);
+    parse_degree(text.substr(start, comma - start), text, given, degrees);
     start = comma + 1;
   }
   return degrees;

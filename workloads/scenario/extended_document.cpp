@@ -36,9 +36,10 @@ Document load(const std::string& path, std::vector<std::string> files) {
   if (document.root.kind != Value::Kind::kObject || document.root.find("extends") == nullptr) return document;
   Reader top(document);
   const std::string base_path = (fs::path(path).parent_path() / top.text("extends")).string();
-  const auto same = [&](const std::string& file) {
-    return fs::weakly_canonical(file) == fs::weakly_canonical(base_path);
-  };
+  std::error_code error;
+  if (!fs::exists(base_path, error))
+    top.place_of("extends").fail(fmt::format("expected a file, found none at {}", base_path));
+  const auto same = [&](const std::string& file) { return fs::equivalent(file, base_path, error); };
   if (files.size() == kMostFiles || std::any_of(files.begin(), files.end(), same))
     top.place_of("extends").fail(
         fmt::format("expected at most {} files, each of which extends another, found {}, {}", kMostFiles,

@@ -1,8 +1,11 @@
 #include "workloads/scenario/scenario.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
+#include "hw/json_text.h"
+#include "workloads/option_checks.h"
 #include "workloads/scenario/operations_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 
@@ -31,6 +34,13 @@ struct Catalogs {
   const ModelCatalog* models = nullptr;
 };
 
+// It goes to terminals.
+void require_one_line(const std::string& name, const Place& place) {
+  const auto controls = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+  if (std::any_of(name.begin(), name.end(), controls))
+    place.fail("expected one line without control characters, found " + json_excerpt(name));
+}
+
 // What every kind has. The kind itself was read before, to know which keys follow.
 void read_head(Section& top, Scenario& scenario) {
   top.text("$schema", "", "where an editor finds this schema; not read");
@@ -41,9 +51,10 @@ void read_head(Section& top, Scenario& scenario) {
   top.one_of("moebius", {1}, std::nullopt, "version of the file format");
   top.text("kind", std::string(to_string(scenario.kind)), "what the scenario describes");
   scenario.name = top.text("name", std::nullopt, "one line for people");
-  constexpr double kLargestSeed = 9007199254740992.0;  // exact in a double, so that every JSON tool keeps it
-  scenario.seed = static_cast<std::uint64_t>(
-      top.integer("seed", {0, kLargestSeed}, 1, "of everything that is drawn at random"));
+  require_one_line(scenario.name, top.place_of("name"));
+  constexpr double kMost = static_cast<double>(kLargestSeed);
+  scenario.seed =
+      static_cast<std::uint64_t>(top.integer("seed", {0, kMost}, 1, "of everything that is drawn at random"));
 }
 
 void read_model(Section& top, Scenario& scenario, const ModelCatalog* models) {

@@ -9,6 +9,7 @@
 
 #include "hw/error.h"
 #include "hw/reader.h"
+#include "workloads/option_checks.h"
 #include "workloads/scenario/extended_document.h"
 
 namespace moebius {
@@ -29,8 +30,6 @@ std::string one_line(const Value& value) {
 }
 
 namespace {
-
-constexpr double kLargestSeed = 9007199254740992.0;  // exact in a double
 
 // Pointers of the study: each may be varied in one place only.
 class Pointers {
@@ -158,7 +157,7 @@ void read_seeds(Reader& top, Study& study) {
   if (top.has("seeds")) {
     const Place place = top.place_of("seeds");
     for (const Value& seed : array_of(top.value("seeds"), place, "whole numbers").items) {
-      if (seed.kind != Value::Kind::kInteger || seed.integer < 0 || seed.number > kLargestSeed)
+      if (seed.kind != Value::Kind::kInteger || seed.integer < 0 || seed.integer > kLargestSeed)
         place.fail(fmt::format("expected whole numbers from 0 to 2^53, found {}", seed.excerpt()));
       study.seeds.push_back(static_cast<std::uint64_t>(seed.integer));
     }

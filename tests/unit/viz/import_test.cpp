@@ -108,7 +108,9 @@ TEST_CASE("an imported run is a file like any other") {
 TEST_CASE("what is no profile is refused with the place where it is wrong") {
   CHECK(refusal(R"({"a": 1})") == R"(expected "traceEvents" or an array of events, found neither)");
   CHECK(refusal("[]") == "expected slices, found none");
-  CHECK(refusal(R"([{"ph": "X", "name": "a", "ts": 1)") == "byte 34: expected JSON, found \"1\"");
+  CHECK(refusal(R"([{"ph": "X", "name": "a", "ts": 1)") ==
+        "byte 33: expected more JSON, found the end of the file");
+  CHECK(refusal(R"([{"ph": "X",])") == "byte 13: expected JSON, found \"\\\",]\"");
   CHECK(refusal(R"([{"ph": "X", "name": "a"}])") == R"(event 1: expected microseconds in "ts", found none)");
   CHECK(refusal(R"([{"ph": "X", "name": "a", "ts": 1e200}])") ==
         R"(event 1: expected microseconds in "ts", found none that can be)");
