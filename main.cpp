@@ -1,7 +1,5 @@
 // The composition root: it knows all rooms, reads the command line and puts the parts together. Commands that
 // need no executor stand in their rooms (workloads/command_line/); here are those that choose one.
-#include <CLI/CLI.hpp>
-
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -18,6 +16,8 @@
 #endif
 
 #include "hw/error.h"
+#include "hw/interrupted.h"
+#include "hw/new_file.h"
 #include "real/alignment_command.h"
 #include "real/bench/measuring_device.h"
 #include "real/calibration/host_device.h"
@@ -40,6 +40,7 @@
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
 #include "workloads/command_line/command.h"
+#include "workloads/command_line/command_line.h"
 #include "workloads/command_line/eplb_command.h"
 #include "workloads/command_line/file_commands.h"
 #include "workloads/command_line/manual.h"
@@ -74,15 +75,20 @@ struct RunArguments {
   ScenarioArguments scenario;
   std::string out, dump, device, profile;
   ExecutorKind executor = ExecutorKind::kSim;
-  NetworkDetail detail = NetworkDetail::kFluid;
-  Driver driver = has_simgrid() ? Driver::kSimGrid : Driver::kPlain;
+  std::optional<NetworkDetail> detail;                                         // none given: fluid
+  std::optional<Driver> driver;                                                // SimGrid where it is built in
   std::function<std::shared_ptr<const CostSource>(const Accelerator&)> costs;  // of the simulator's chips
   RealRun real;
   bool explain = false, json = false;
+
+  SimOptions simulation() const {
+    return {detail.value_or(NetworkDetail::kFluid),
+            driver.value_or(has_simgrid() ? Driver::kSimGrid : Driver::kPlain)};
+  }
 };
 
 EmulateRun emulation_of(const RunArguments& arguments) {
-  return {.simulation = {arguments.scenario.data, {arguments.detail, arguments.driver}},
+  return {.simulation = {arguments.scenario.data, arguments.simulation()},
           .read = [&] { return arguments.scenario.read(); },
           .device = [&] { return open_measuring_device(arguments.device, make_cuda_bench); },
           .journal = arguments.out.empty() ? "" : arguments.out + "/ops.jsonl"};
@@ -93,9 +99,8 @@ StartExecutor executor_of(ExecutorKind kind, const RunArguments& arguments) {
   switch (kind) {
     case ExecutorKind::kSim:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
-        return start_simulator(
-            job, layout, recorder,
-            {arguments.scenario.data, {arguments.detail, arguments.driver}, arguments.costs});
+        return start_simulator(job, layout, recorder,
+                               {arguments.scenario.data, arguments.simulation(), arguments.costs});
       };
     case ExecutorKind::kHost:
       return [&arguments](const Job& job, const Layout& layout, Recorder& recorder) {
@@ -129,18 +134,36 @@ bool carries_out(ExecutorKind kind) {
   return kind == ExecutorKind::kHost || kind == ExecutorKind::kCuda;
 }
 
-int run_body(const RunArguments& arguments) {
-  Job job = arguments.scenario.read();
-  if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
-  require_fit(job);
-  require_network(job, arguments.detail);
-  if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
-    require_schedule(job);
+// Options that go with other executors: what they say would not be done.
+void require_meant(const RunArguments& arguments) {
   if (arguments.executor != ExecutorKind::kCuda)
     require_unset(arguments.real.trace_kernels,
                   "--trace-kernels: expected --executor cuda: only a GPU's kernels are traced");
+  if (arguments.executor != ExecutorKind::kEmulate)
+    require_unset(arguments.device, "--device: expected --executor emulate: nothing else measures on one");
+  if (carries_out(arguments.executor) && (arguments.detail || arguments.driver))
+    throw input_error(fmt::format("--{}: expected --executor sim or emulate: nothing else is simulated",
+                                  arguments.detail ? "detail" : "driver"));
+}
+
+// Before the work: what could not be written after it.
+void require_outputs(const RunArguments& arguments) {
+  if (!arguments.out.empty()) require_run_directory(arguments.out);
+  for (const std::string& file : {arguments.real.dump_activations, arguments.real.trace_kernels})
+    if (!file.empty()) require_writable(file);
+}
+
+int run_body(const RunArguments& arguments) {
+  require_meant(arguments);
+  Job job = arguments.scenario.read();
+  if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
+  require_fit(job);
+  require_network(job, arguments.simulation().detail);
+  if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
+    require_schedule(job);
   if (arguments.executor != ExecutorKind::kHost && arguments.executor != ExecutorKind::kCuda)
     require_nothing_computed(job, arguments.real);
+  require_outputs(arguments);
   // From here the schedule is decided and the devices can hold it.
   Hooks hooks{.wants_spans = arguments.explain || !arguments.out.empty()};
   std::optional<ScheduleDump> dump;
@@ -153,11 +176,11 @@ int run_body(const RunArguments& arguments) {
   if (arguments.explain && job.training && arguments.executor == ExecutorKind::kSim)
     outcome.report.advice = advice_on(outcome, arguments);
   const std::string json = report_json(outcome.report), text = report_text(outcome.report);
+  print(arguments.json ? json : text);
+  if (arguments.explain) fmt::print(arguments.json ? stderr : stdout, "\n{}", explain_run(outcome));
   if (!arguments.out.empty())
     write_run(arguments.out, {json, text, experts_svg(outcome.report), queues_svg(outcome.report)},
               outcome.timeline);
-  print(arguments.json ? json : text);
-  if (arguments.explain) fmt::print(arguments.json ? stderr : stdout, "\n{}", explain_run(outcome));
   if (!outcome.interrupted.empty()) throw run_error(outcome.interrupted);
   return 0;
 }
@@ -233,7 +256,8 @@ Command run_command() {
        "cuda: file for the kernels and copies of each op, with their times (by CUPTI)"},
       {"--explain", &arguments->explain,
        "also every op of one layer: shape, time, where the time is known from; every collective's "
-       "candidates; what would help, tried"},
+       "candidates; "
+       "what would help, tried"},
       {"--json", &arguments->json, "print the report as one JSON object"}};
   return {"run", "simulate or execute a scenario and report",
           joined({scenario_options(arguments->scenario), simulator_options(*arguments), own}),
@@ -266,7 +290,8 @@ ChosenExecutor many_runs(bool by_any) {
     options.push_back(choice("--executor", arguments->executor, kExecutors,
                              "who carries out each run: sim (default), host, cuda, emulate"));
   const auto means = [arguments] {
-    return name_of(kExecutors, arguments->executor) + " " + name_of(network_details(), arguments->detail);
+    return name_of(kExecutors, arguments->executor) + " " +
+           name_of(network_details(), arguments->simulation().detail);
   };
   return {start, &arguments->scenario.data, options, means};
 }
@@ -312,72 +337,6 @@ std::vector<Command> all_commands() {
       schema_command()};
 }
 
-// ---- the command line ----
-
-struct AddOption {
-  CLI::App& app;
-  const CommandOption& option;
-
-  CLI::Option* operator()(std::monostate) const {
-    return app.add_option_function<std::string>(
-        option.name, [](const std::string&) {}, option.help);
-  }
-  CLI::Option* operator()(bool* flag) const { return app.add_flag(option.name, *flag, option.help); }
-  CLI::Option* operator()(std::vector<std::string>* all) const {
-    return app.add_option(option.name, *all, option.help)->take_all();
-  }
-  template <class T>
-  CLI::Option* operator()(T* value) const {
-    return app.add_option(option.name, *value, option.help);
-  }
-};
-
-void add_command(CLI::App& app, const Command& command, std::function<int()>& chosen) {
-  CLI::App* added = app.add_subcommand(command.name, command.help);
-  added->callback([&] { chosen = command.run; });
-  for (const CommandOption& option : command.options) {
-    CLI::Option* made = std::visit(AddOption{*added, option}, option.target)->required(option.required);
-    if (option.check) made->check(CLI::Validator(option.check, ""));
-  }
-  for (const CommandOption& option : command.options) {
-    CLI::Option* made = added->get_option(option.name);
-    for (const std::string& other : option.needs) made->needs(added->get_option(other));
-    for (const std::string& other : option.excludes) made->excludes(added->get_option(other));
-  }
-}
-
-// What is wrong with the command line, as a sentence.
-std::string wrong_command_line(const std::string& first, const std::vector<Command>& commands,
-                               const CLI::ParseError& error) {
-  std::vector<std::string> names;
-  for (const Command& command : commands) names.push_back(command.name);
-  const std::string unknown = unknown_command(first, names);
-  return unknown.empty() ? error.what() : unknown;
-}
-
-int start_command(int argc, char** argv) {
-  CLI::App app("Simulates Mixture-of-Experts on any cluster and executes the same schedules.", "moebius");
-  app.set_version_flag("--version", version_text());
-  app.require_subcommand(1);
-  std::vector<Command> commands = all_commands();
-  commands.push_back(manual_command(commands));
-  std::function<int()> chosen;
-  for (const Command& command : commands) add_command(app, command, chosen);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    fmt::print(stderr, "moebius: {}\n", wrong_command_line(argc < 2 ? "" : argv[1], commands, error));
-    return 2;
-  }
-  try {
-    return chosen();
-  } catch (const Error& error) {
-    fmt::print(stderr, "moebius: {}\n", error.what());
-    return error.kind() == Error::Kind::kInput ? 2 : 1;
-  }
-}
-
 // A fault for each page of 4 KiB is a tenth of a short run. The segment that the allocator began with, before
 // main, is told apart.
 void use_large_pages() {
@@ -395,5 +354,8 @@ void use_large_pages() {
 
 int main(int argc, char** argv) {
   moebius::use_large_pages();
-  return moebius::start_command(argc, argv);
+  moebius::tidy_up_when_interrupted();
+  std::vector<moebius::Command> commands = moebius::all_commands();
+  commands.push_back(moebius::manual_command(commands));
+  return moebius::run_command_line(commands, argc, argv);
 }

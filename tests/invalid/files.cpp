@@ -2,6 +2,7 @@
 // output, and one exact sentence on standard error.
 #include <catch2/catch.hpp>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/process.h"
@@ -233,6 +234,56 @@ TEST_CASE("what cannot be written fails the run, and leaves nothing behind") {
           file + "/run: cannot create the directory: Not a directory");
   refused("run " + kSmoke + "moe-layer.json --dump " + scratch.path("none/dump.txt"), 1,
           scratch.path("none/dump.txt") + ": cannot be written");
+}
+
+TEST_CASE("outputs are made sure of before the work") {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch.path("run/timeline.mtl"));
+  refused("run " + kSmoke + "moe-layer.json --out " + scratch.path("run"), 1,
+          scratch.path("run/timeline.mtl") + ": cannot be written: Is a directory");
+  refused("crosscheck " + kSmoke + "moe-layer.json --out " + scratch.write("file", ""), 1,
+          scratch.path("file/simulated") + ": cannot create the directory: Not a directory");
+  const Finished full = run(std::string(MOEBIUS_BINARY) + " schema >/dev/full");
+  CHECK(full.exit_code == 1);
+  CHECK(full.err == "moebius: standard output: cannot be written: No space left on device\n");
+}
+
+TEST_CASE("a folder of data that cannot be read counts for something") {
+  const Scratch scratch;
+  std::filesystem::create_directories(scratch.path("list/profiles"));
+  scratch.write("list/profiles/x.json", "[]");
+  const std::string run = "run " + kSmoke + "moe-layer.json --data ";
+  refused(run + scratch.path("list"), 2,
+          scratch.path("list/profiles/x.json") + ":1: expected an object, found an array");
+  std::filesystem::create_directories(scratch.path("file"));
+  scratch.write("file/profiles", "");
+  refused(run + scratch.path("file"), 2, scratch.path("file/profiles") + ": cannot be read: Not a directory");
+}
+
+TEST_CASE("options that would do nothing are refused") {
+  const std::string layer = kSmoke + "moe-layer.json", study = kSource + "/scenarios/study/";
+  refused("run " + layer + " --device host", 2,
+          "--device: expected --executor emulate: nothing else measures on one");
+  refused("run " + layer + " --executor host --detail packet", 2,
+          "--detail: expected --executor sim or emulate: nothing else is simulated");
+  refused(
+      "check " + study + "oversubscription.study.json --seed 3", 2,
+      study +
+          "oversubscription.study.json: --set and --seed change scenarios: expected a study without them");
+  refused("validate " + layer + " --fit-hosts", 2,
+          layer + ": --fit-hosts: expected a table of measured servers, without --mapping");
+  CHECK(run_moebius("validate --recorded --json").exit_code == 2);
+  refused("run " + layer + " --seed 9007199254740993", 2,
+          "--seed: expected a whole number from 0 to 9007199254740992, found \"9007199254740993\"");
+  refused("convert in --to tp=2,tp=4 --out out", 2,
+          "--to: expected \"hf\" or degrees such as tp=2,pp=2,ep=4, found \"tp=2,tp=4\": tp is given twice");
+}
+
+TEST_CASE("a scenario that extends a file which is not there is named itself") {
+  const Scratch scratch;
+  const std::string file = scratch.write("a.json", "{\n\"extends\": \"b.json\"}");
+  refused("check " + file, 2,
+          file + ":2: /extends: expected a file, found none at " + scratch.path("b.json"));
 }
 
 TEST_CASE("the host refuses folded ranks, and says how to unfold them") {

@@ -51,6 +51,8 @@ CommandOptions joined(std::initializer_list<CommandOptions> parts);
 // `--data`, the same for every command.
 CommandOption data_option(std::string& data);
 
-void print(const std::string& text);  // to standard output, as it is
+// To standard output, as it is. run_error where that takes no more.
+void print(const std::string& text);
+void flush_output();
 
 }  // namespace moebius

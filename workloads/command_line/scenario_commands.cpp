@@ -2,6 +2,9 @@
 
 #include <memory>
 
+#include <fmt/format.h>
+
+#include "hw/error.h"
 #include "workloads/report/summary.h"
 #include "workloads/study/check_study.h"
 
@@ -10,7 +13,7 @@ namespace moebius {
 CommandOptions scenario_options(ScenarioArguments& arguments) {
   return {{.name = "SCENARIO", .target = &arguments.file, .help = "scenario file", .required = true},
           {"--set", &arguments.changes.sets, "/json/pointer=value: changes the scenario; may be given again"},
-          {"--seed", &arguments.changes.seed, "replaces the scenario's seed", whole_number},
+          {"--seed", &arguments.changes.seed, "replaces the scenario's seed", seed_number},
           data_option(arguments.data)};
 }
 
@@ -18,6 +21,9 @@ Command check_command() {
   const auto scenario = std::make_shared<ScenarioArguments>();
   const auto check = [scenario] {
     if (is_study(scenario->file)) {
+      if (!scenario->changes.sets.empty() || scenario->changes.seed)
+        throw input_error(fmt::format("{}: --set and --seed change scenarios: expected a study without them",
+                                      scenario->file));
       print(checked_study(load_study(scenario->file), Library(scenario->data)));
       return 0;
     }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "hw/interrupted.h"
 #include "hw/stopwatch.h"
 #include "models/layer_math.h"
 #include "workloads/progress_bar.h"
@@ -75,6 +76,9 @@ OpMeasurement MeasuredOps::get(const OpKey& key) {
 void MeasuredOps::measure_all(const std::vector<OpKey>& keys) {
   ProgressBar bar;
   const double whole = estimate(keys);
+  const LastWords words(journal_.empty()
+                            ? "interrupted: what was measured is lost; --out DIR keeps it for the next time"
+                            : "interrupted; the same command goes on from " + journal_);
   double done = 0;
   for (const OpKey& key : keys) {
     const bool measures = !knows(key);

@@ -185,6 +185,13 @@ Lived live_simulated(const CrosscheckRequest& request, Job job) {
   return live(std::move(job), on_machine(machine, request.simulate));
 }
 
+// Before the work: what could not be written after it.
+void require_outputs(const std::string& out) {
+  if (out.empty()) return;
+  for (const char* side : {"/simulated", "/executed"}) require_run_directory(out + side);
+  require_writable(out + "/crosscheck.json");
+}
+
 Crosscheck crosscheck_service(const CrosscheckRequest& request) {
   const Lived executed = live(request.read(), request.live ? request.live : request.execute);
   const Lived simulated = live_simulated(request, request.read());
@@ -207,6 +214,7 @@ Crosscheck crosscheck_service(const CrosscheckRequest& request) {
 }  // namespace
 
 Crosscheck crosscheck(const CrosscheckRequest& request) {
+  require_outputs(request.out);
   if (decides_by_clock(request.read())) return crosscheck_service(request);
   Crosscheck result;
   Job job = request.read();

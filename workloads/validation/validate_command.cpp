@@ -43,6 +43,13 @@ std::string with_classes(const std::vector<ValidatedCase>& cases) {
   return cases.empty() ? "" : to_text(cases) + "\n" + classes_text(gathered(cases));
 }
 
+// Of tables of servers alone.
+void require_no_rows(const ServerOptions& options, const std::vector<std::string>& paths) {
+  if (!options.fit && !options.rows) return;
+  throw input_error(fmt::format("{}: {}: expected a table of measured servers, without --mapping",
+                                fmt::join(paths, ", "), options.fit ? "--fit-hosts" : "--rows"));
+}
+
 int run(ValidateArguments arguments, const ChosenExecutor& executor) {
   const Library library(*executor.data);
   if (arguments.record.shows()) {
@@ -52,7 +59,9 @@ int run(ValidateArguments arguments, const ChosenExecutor& executor) {
   RecordKeeper keeper(arguments.record, library.hardware, *executor.data);
   arguments.servers.keep = [&](const std::vector<ServerResult>& rows) { keeper.keep(gathered(rows)); };
   const std::vector<std::string> paths = paths_of(arguments);
-  if (arguments.mapping.empty() && names_servers(paths)) {
+  const bool servers = arguments.mapping.empty() && names_servers(paths);
+  if (!servers) require_no_rows(arguments.servers, paths);
+  if (servers) {
     print(validated_servers(paths.front(), library, executor.start, arguments.servers, arguments.json));
     return 0;
   }
@@ -87,7 +96,10 @@ Command validate_command(const ChosenExecutor& executor) {
        .target = &arguments->servers.fit,
        .help = "of a table of servers: fit the host costs of frameworks to the rows that are kept for that",
        .excludes = {"--json", "--rows"}},
-      {"--rows-seed", &arguments->servers.seed, "which rows --rows draws (default 1)"},
+      {.name = "--rows-seed",
+       .target = &arguments->servers.seed,
+       .help = "which rows --rows draws (default 1)",
+       .needs = {"--rows"}},
       {.name = "--markdown",
        .target = &arguments->markdown,
        .help = "print the claims as tables for a README",

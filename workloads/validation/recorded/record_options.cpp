@@ -8,9 +8,10 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "hw/folder_files.h"
+#include "hw/new_file.h"
 #include "workloads/accuracy/accuracy_page.h"
 #include "workloads/calibration/page/accuracy_table.h"
-#include "workloads/report/run_directory.h"
 #include "workloads/validation/recorded/gathered_tables.h"
 #include "workloads/version.h"
 
@@ -23,7 +24,7 @@ std::string today() {
 }
 
 AccuracyRecord record_at(const std::string& path) {
-  return std::filesystem::exists(path) ? read_record(load_document(path)) : AccuracyRecord{};
+  return stands(path) ? read_record(load_document(path)) : AccuracyRecord{};
 }
 
 // Which of the two a page has.
@@ -58,10 +59,14 @@ CommandOptions record_options(RecordOptions& options) {
            .help = "with --record: also kernels and, of the tables in this directory, collectives",
            .check = existing_directory,
            .needs = {"--record"}},
-          {"--recorded", &options.recorded,
-           "run nothing: errors by class of the built-in record, and whether its intervals hold"},
-          {"--write", &options.write,
-           "run nothing: write the record (built in, or --record FILE) into the section of a README"}};
+          {.name = "--recorded",
+           .target = &options.recorded,
+           .help = "run nothing: errors by class of the built-in record, and whether its intervals hold",
+           .excludes = {"PATH", "--mapping", "--json", "--markdown", "--rows", "--fit-hosts"}},
+          {.name = "--write",
+           .target = &options.write,
+           .help = "run nothing: write the record (built in, or --record FILE) into the section of a README",
+           .excludes = {"--mapping", "--json", "--markdown", "--rows", "--fit-hosts"}}};
 }
 
 std::string shown_record(const RecordOptions& options) {
@@ -85,6 +90,7 @@ std::string classes_text(std::vector<AccuracySource> sources) {
 
 RecordKeeper::RecordKeeper(const RecordOptions& options, const Catalog& catalog, const std::string& data)
     : options_(options) {
+  if (!options.record.empty()) require_writable(options.record);
   if (options.from.empty()) return;
   keep(gathered_kernels(catalog, data));
   keep(gathered_collectives(catalog, options.from));
