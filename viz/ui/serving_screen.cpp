@@ -8,6 +8,7 @@
 #include "viz/data/op_names.h"
 #include "viz/ui/app.h"
 #include "viz/ui/chart.h"
+#include "workloads/report/number_text.h"
 
 namespace moebius::viz {
 namespace {
@@ -16,7 +17,7 @@ void headline(App& app, const RunData& run) {
   ImGui::Text("%s of %s requests completed, %s output tokens/s",
               count_text(run.number("requests.completed")).c_str(),
               count_text(run.number("requests.submitted")).c_str(),
-              count_text(std::round(run.number("output_tokens_per_s"))).c_str());
+              rate_text(run.number("output_tokens_per_s")).c_str());
   if (run.figure("goodput_rps") == nullptr) return;
   ImGui::SameLine();
   ImGui::Text(" goodput %s requests/s", count_text(run.number("goodput_rps")).c_str());
