@@ -94,6 +94,8 @@ TEST_CASE("keys that others added are read or passed over") {
   CHECK(requests[1].session == 1);
   CHECK(requests[2].session == 0);
   CHECK(requests[2].pause == 50_ms);
+  CHECK(requests[1].follows == -1);
+  CHECK(requests[2].follows == 0);
   CHECK(requests[2].arrival == requests[0].arrival);
 }
 
@@ -224,6 +226,8 @@ TEST_CASE("bad rows are refused with their line") {
         ":2: expected the key \"input_length\", found none");
   CHECK(trace_refusal(good + R"({"input_length": 1, "output_length": 1})") ==
         ":2: expected the key \"timestamp\" or \"delay\", found neither");
+  CHECK(trace_refusal(good + R"({"delay": 5, "input_length": 1, "output_length": 1})") ==
+        ":2: expected the key \"session_id\", from whose turn before the pause counts, found none");
   CHECK(trace_refusal(good + R"({"timestamp": 2000, "input_lenght": 1, "output_length": 1})") ==
         ":2: /input_lenght: unknown key \"input_lenght\" (did you mean \"input_length\"?)");
   CHECK(trace_refusal(good + R"({"timestamp": 2000, "input_length": 1.5, "output_length": 1})") ==

@@ -20,18 +20,18 @@ class ClassifiedFeed : public RequestFeed {
   std::optional<Time> due() override { return feed_->due(); }
   void take(Arrival& arrival) override {
     feed_->take(arrival);
-    arrival.service_class = draw(arrival.request.input_tokens);
+    arrival.service_class = draw(arrival.request.input_tokens, static_cast<std::uint64_t>(arrival.tag));
   }
   void answered(std::int64_t tag, Time now) override { feed_->answered(tag, now); }
 
  private:
-  std::int32_t draw(std::int64_t input) {
+  std::int32_t draw(std::int64_t input, std::uint64_t number) const {
     const auto share = [input](const RequestClass& of) {
       return of.longest_input == 0 || input <= of.longest_input ? of.share : 0;
     };
     double all = 0;
     for (const RequestClass& of : classes_) all += share(of);
-    RandomStream stream(RandomStream::finalise(seed_ ^ kClasses) + RandomStream::kGolden * taken_++);
+    RandomStream stream(RandomStream::finalise(seed_ ^ kClasses) + RandomStream::kGolden * number);
     double left = all * stream.unit();
     std::int32_t chosen = 0;
     for (std::size_t i = 0; i < classes_.size() && left >= 0; ++i) {
@@ -45,7 +45,7 @@ class ClassifiedFeed : public RequestFeed {
   static constexpr std::uint64_t kClasses = 0x636c6173736573;  // its own draws of the seed
   std::unique_ptr<RequestFeed> feed_;
   std::vector<RequestClass> classes_;
-  std::uint64_t seed_, taken_ = 0;
+  std::uint64_t seed_;
 };
 
 }  // namespace

@@ -77,7 +77,6 @@ bool ServingSystem::State::accept(const RouteRequest& request, const std::option
 
 void ServingSystem::State::arrive() {
   feed.take(arrival);
-  ++arrivals;
   now = std::max(now, arrival.request.arrival);
   const auto input = static_cast<std::int32_t>(arrival.request.input_tokens);
   // A prompt that asks for nothing still ends in a token; one whose first token is there asks for another.
@@ -101,7 +100,7 @@ void ServingSystem::State::arrive() {
     forecast = router->forecast(*at, request, now);
   router->routed(*at, request);
   const std::int32_t id = take_slot();
-  if (rules.carrier) rules.carrier->accepted(id, arrivals - 1);
+  if (rules.carrier) rules.carrier->accepted(id, static_cast<std::int32_t>(arrival.tag));
   RequestMoments moments;
   moments.arrival = now;
   moments.input = input;

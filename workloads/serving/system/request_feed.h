@@ -5,17 +5,16 @@
 #include <memory>
 #include <optional>
 #include <queue>
-#include <vector>
 
 #include "hw/units.h"
-#include "workloads/serving/traffic/traffic_request.h"
+#include "workloads/serving/system/due_requests.h"
 
 namespace moebius {
 
 struct Arrival {
   TrafficRequest request;          // its arrival is now
   std::int32_t service_class = 0;  // which of the service goals it is held to
-  std::int64_t tag = 0;            // the source's own name of it
+  std::int64_t tag = 0;            // its number in the traffic, from 0
 };
 
 class RequestFeed {
@@ -30,25 +29,22 @@ class RequestFeed {
   virtual void answered(std::int64_t tag, Time now) = 0;
 };
 
-// At the times of the traffic, divided by `rate_scale`, whatever becomes of the requests.
+// At the times of the traffic, divided by `rate_scale`; what goes on from an answer, not before its pause
+// after that.
 class OpenFeed : public RequestFeed {
  public:
   explicit OpenFeed(std::unique_ptr<TrafficStream> traffic, double rate_scale = 1);
   std::optional<Time> due() override;
   void take(Arrival& arrival) override;
-  void answered(std::int64_t, Time) override {}
+  void answered(std::int64_t tag, Time now) override;
 
  private:
-  void advance();
-
-  std::unique_ptr<TrafficStream> traffic_;
-  double rate_scale_;
-  TrafficRequest next_;
-  bool more_ = false;
+  DueRequests requests_;
 };
 
 // So many users, each of whom asks again at once when answered, whatever the traffic says of times: how
-// servers are measured at a fixed concurrency.
+// servers are measured at a fixed concurrency. What goes on from an answer that is not there yet is left to
+// whoever asks next.
 class ClosedFeed : public RequestFeed {
  public:
   ClosedFeed(std::unique_ptr<TrafficStream> traffic, std::int64_t users);
@@ -57,11 +53,7 @@ class ClosedFeed : public RequestFeed {
   void answered(std::int64_t tag, Time now) override;
 
  private:
-  void advance();
-
-  std::unique_ptr<TrafficStream> traffic_;
-  TrafficRequest next_;
-  bool more_ = false;
+  DueRequests requests_;
   std::queue<Time> free_;  // when users became free to ask, in order
 };
 

@@ -151,7 +151,6 @@ struct ServingSystem::State {
   std::vector<Location> starting;                    // where requests of this moment went
   std::vector<LiveRequest> live;
   std::vector<std::int32_t> free_slots;
-  std::int32_t arrivals = 0;
   std::priority_queue<ServiceEvent, std::vector<ServiceEvent>, std::greater<>> events;
   std::uint64_t order = 0;
   Time now;

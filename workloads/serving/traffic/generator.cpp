@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <queue>
+#include <utility>
 
 namespace moebius {
 namespace {
@@ -35,6 +36,7 @@ std::int64_t draw_turns(RandomStream& random, double mean) {
 struct Session {
   Time next;                                            // its next turn
   std::int64_t number = 0, turns_left = 0, tokens = 0;  // tokens: said so far
+  std::int64_t last = -1;                               // turn, by its number in the stream
   bool begun = false;
   Time pause;  // before the next turn
   std::uint64_t text = 0, shared_text = 0;
@@ -65,7 +67,8 @@ class Generated : public TrafficStream {
       session = std::move(open_.back());
       open_.pop_back();
     } while (!take_turn(session, request));
-    ++given_;
+    request.follows = std::exchange(session.last, given_++);
+    request.awaited = session.turns_left > 0;
     if (session.turns_left == 0) return true;
     open_.push_back(std::move(session));
     std::push_heap(open_.begin(), open_.end(), LaterTurn{});

@@ -38,6 +38,7 @@ class MooncakeTrace : public TrafficStream {
     request.images = 0;
     request.session = session();
     set_times(request);
+    set_turn(request);
     request.input_tokens = required("input_length", 1);
     request.output_tokens = required("output_length", 0);
     request.block_tokens = row_.whole("block_size", 1, kMostTraceBlockTokens).value_or(file_.block_tokens);
@@ -80,6 +81,23 @@ class MooncakeTrace : public TrafficStream {
     if (stamp && !first_) first_ = last_;
     request.arrival = last_ - first_.value_or(Time{});
     request.pause = from_ms(delay.value_or(0) + tool.value_or(0));
+  }
+
+  // A turn without a stamp of its own, or behind a pause, goes on from the answer of its session's turn
+  // before.
+  void set_turn(TrafficRequest& request) {
+    const std::int64_t number = rows_++;
+    request.follows = -1;
+    request.awaited = request.session >= 0;
+    if (request.session < 0) {
+      if (request.pause.ns > 0)
+        lines_->fail("expected the key \"session_id\", from whose turn before the pause counts, found none");
+      return;
+    }
+    const auto [last, is_first] = turns_.try_emplace(request.session, number);
+    if (is_first) return;
+    if (request.pause.ns > 0 || !row_.number("timestamp", 0, kLastTraceMs)) request.follows = last->second;
+    last->second = number;
   }
 
   // Whole blocks, with or without the partial one at the end.
@@ -127,6 +145,8 @@ class MooncakeTrace : public TrafficStream {
   Time last_;  // as the file counts
   std::unordered_map<std::string, std::int64_t> sessions_;
   std::unordered_map<std::int64_t, History> histories_;
+  std::unordered_map<std::int64_t, std::int64_t> turns_;  // the last row of a session
+  std::int64_t rows_ = 0;
   std::int64_t held_ = 0;
 };
 

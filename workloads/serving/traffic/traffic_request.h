@@ -19,9 +19,12 @@ struct TrafficRequest {
   std::vector<std::uint64_t> blocks;
   std::int64_t block_tokens = 0;
   std::int64_t session = -1;  // of whose conversation it is a turn; -1: not told
-  // The user or a tool takes so long between the end of the session's turn before and this one: for whoever
-  // serves it. `arrival` is then what the trace says, or as if serving took no time.
+  // Whose answer it goes on from: the number of that request in the stream, from 0. The user or the tool
+  // takes `pause` from the end of that answer; before `arrival`, which is what the trace says, or as if
+  // serving took no time, it does not come anyway. -1: it comes at `arrival`.
+  std::int64_t follows = -1;
   Time pause;
+  bool awaited = false;     // one of those to come may follow it
   std::int32_t images = 0;  // whose tokens are in input_tokens too
 };
 
