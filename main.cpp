@@ -159,6 +159,7 @@ int run_body(const RunArguments& arguments) {
   if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
   require_fit(job);
   require_network(job, arguments.simulation().detail);
+  if (arguments.explain) keep_ops(job.scenario);
   if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
     require_schedule(job);
   if (arguments.executor != ExecutorKind::kHost && arguments.executor != ExecutorKind::kCuda)
@@ -256,8 +257,7 @@ Command run_command() {
        "cuda: file for the kernels and copies of each op, with their times (by CUPTI)"},
       {"--explain", &arguments->explain,
        "also every op of one layer: shape, time, where the time is known from; every collective's "
-       "candidates; "
-       "what would help, tried"},
+       "candidates; what would help, tried"},
       {"--json", &arguments->json, "print the report as one JSON object"}};
   return {"run", "simulate or execute a scenario and report",
           joined({scenario_options(arguments->scenario), simulator_options(*arguments), own}),

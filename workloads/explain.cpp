@@ -35,16 +35,16 @@ std::vector<std::int32_t> classes_by_work(const Timeline& timeline) {
   return classes;
 }
 
-// Submissions of one class and of the microbatch in the middle of its work, by sequence.
+// Submissions of one class and of the microbatch in the middle of a step's work, by sequence.
 std::map<std::int32_t, const SubmissionRow*> middle_submissions(const Timeline& timeline,
-                                                                std::int32_t rank_class) {
+                                                                std::int32_t rank_class, std::int32_t step) {
   std::int32_t last = 0;
   for (const SubmissionRow& row : timeline.submissions) {
-    if (row.rank_class == rank_class && row.step == 0) last = std::max(last, row.microbatch);
+    if (row.rank_class == rank_class && row.step == step) last = std::max(last, row.microbatch);
   }
   std::map<std::int32_t, const SubmissionRow*> chosen;
   for (const SubmissionRow& row : timeline.submissions) {
-    if (row.rank_class == rank_class && row.step == 0 && row.microbatch == last / 2)
+    if (row.rank_class == rank_class && row.step == step && row.microbatch == last / 2)
       chosen[row.sequence] = &row;
   }
   return chosen;
@@ -129,30 +129,69 @@ std::string class_text(const Timeline& timeline, std::int32_t rank_class) {
                      timeline.class_ranks[rank_class]);
 }
 
-}  // namespace
-
-std::string explain(const Timeline& timeline) {
-  if (timeline.spans.empty() || timeline.ops.empty()) {
-    return "nothing to explain: the timeline keeps no ops (timeline.detail, timeline.window)\n";
-  }
+std::string explain_step(const Timeline& timeline, std::int32_t step) {
   const std::vector<std::int32_t> classes = classes_by_work(timeline);
   const std::int32_t busiest = classes.front(), typical = classes[classes.size() / 2];
-  const std::vector<Row> rows = rows_of(timeline, middle_submissions(timeline, typical));
+  const std::vector<Row> rows = rows_of(timeline, middle_submissions(timeline, typical, step));
   const int layer = middle_layer(rows);
-  std::string text = fmt::format("one microbatch from the middle of the run, by layer\n\nbusiest {}\n",
-                                 class_text(timeline, busiest));
-  text += layers_table(rows_of(timeline, middle_submissions(timeline, busiest)));
+  std::string text = fmt::format("busiest {}\n", class_text(timeline, busiest));
+  text += layers_table(rows_of(timeline, middle_submissions(timeline, busiest, step)));
   if (typical != busiest)
     text += fmt::format("\ntypical {}\n{}", class_text(timeline, typical), layers_table(rows));
   text += fmt::format("\nops of {} of class {}, in the order they start\n",
                       layer < 0 ? "no layer" : fmt::format("layer {}", layer), typical);
-  text += ops_table(rows, layer);
+  return text + ops_table(rows, layer);
+}
+
+// Steps of the class in the middle by work: iterations of a service, of which not every class takes part in
+// each.
+std::vector<std::int32_t> steps_of(const Timeline& timeline) {
+  const std::vector<std::int32_t> classes = classes_by_work(timeline);
+  std::vector<std::int32_t> steps;
+  for (const SubmissionRow& row : timeline.submissions)
+    if (row.rank_class == classes[classes.size() / 2]) steps.push_back(row.step);
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  return steps;
+}
+
+std::string explain_iterations(const Timeline& timeline) {
+  const std::vector<std::int32_t> steps = steps_of(timeline);
+  const std::size_t middle = steps.size() / 2;
+  std::string text = fmt::format("the first of {} iterations, by layer\n\n{}", steps.size(),
+                                 explain_step(timeline, steps.front()));
+  if (middle > 0)
+    text += fmt::format("\niteration {} of {}, by layer\n\n{}", middle + 1, steps.size(),
+                        explain_step(timeline, steps[middle]));
+  return text;
+}
+
+bool keeps_ops(const Timeline& timeline) {
+  const std::pair<std::string, std::string> fact{"timeline_detail", to_string(Detail::kOps)};
+  return std::find(timeline.facts.begin(), timeline.facts.end(), fact) != timeline.facts.end();
+}
+
+}  // namespace
+
+void keep_ops(Scenario& scenario) {
+  if (scenario.kind == ScenarioKind::kServing && scenario.timeline.detail == Detail::kSteps)
+    scenario.timeline.detail = Detail::kOps;
+}
+
+std::string explain(const Timeline& timeline, ScenarioKind kind) {
+  if (timeline.spans.empty() || timeline.ops.empty() || !keeps_ops(timeline)) {
+    return "nothing to explain: the timeline keeps no ops (timeline.detail, timeline.window)\n";
+  }
+  std::string text =
+      kind == ScenarioKind::kServing
+          ? explain_iterations(timeline)
+          : "one microbatch from the middle of the run, by layer\n\n" + explain_step(timeline, 0);
   if (const HeatMap map = heat_map(timeline); !map.empty()) text += fmt::format("\n{}", to_text(map));
   return text;
 }
 
 std::string explain_run(const Outcome& outcome) {
-  std::string text = explain(outcome.timeline);
+  std::string text = explain(outcome.timeline, outcome.report.scenario->kind);
   const std::string choices = choices_text(outcome.report.facts.collectives);
   if (!choices.empty()) text.append("\n").append(choices);
   if (outcome.report.advice) text.append("\n").append(to_text(*outcome.report.advice));

@@ -250,8 +250,8 @@ void require_schedule(const Job& job) {
   if (job.is_service())
     throw input_error(
         fmt::format("{}: a service whose iterations are timed has no schedule to execute, to explain or to "
-                    "dump; one whose "
-                    "every op is carried out has one (/plan/steps \"full\")",
+                    "dump; one whose every op is carried out has one (--set /plan/steps=full, and "
+                    "/workload/trace/requests for a few of them)",
                     job.scenario.file));
   if (job.scenario.operations)
     throw input_error(

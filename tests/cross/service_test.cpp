@@ -52,6 +52,16 @@ TEST_CASE("a service between timed iterations takes as long as one whose every o
   }
 }
 
+TEST_CASE(
+    "a service explains the ops of an iteration with prompts and of one in the middle, whatever it keeps") {
+  const auto run = test::run_moebius("run " + test::scenario_file("smoke/serve-small.json") +
+                                     " --explain --set /timeline/detail=steps");
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.find("the first of 15 iterations, by layer") != std::string::npos);
+  CHECK(run.out.find("iteration 8 of 15, by layer") != std::string::npos);
+  CHECK(run.out.find("paged_attention") != std::string::npos);
+}
+
 TEST_CASE("a whole service has no schedule to dump") {
   const auto run = test::run_moebius("run " + kApart + " --dump /dev/null");
   CHECK(run.exit_code == 2);
