@@ -129,7 +129,8 @@ CarriedService carried_service(const Scenario& scenario) {
     carried.plan.fold = false;
     carried.plan.launch = LaunchMode::kHidden;
     carried.plan.captured = 0;
-    if (service.experts.policy != BalancePolicy::kNone) carried.experts = balancer_shape(pool);
+    if (service.experts.policy != BalancePolicy::kNone && shares_experts(pool))
+      carried.experts = balancer_shape(pool);
     devices += scenario.cluster->pools[pool.phase.pool].devices();
     service.pools.push_back(std::move(carried));
   }

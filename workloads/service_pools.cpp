@@ -121,6 +121,11 @@ Bytes cache_room(const ServicePlan& service, Bytes capacity, Bytes weights, Byte
   return {};
 }
 
+std::string layout_text(const ServingPlan& plan) {
+  return fmt::format("tp {}, ep {}{}", plan.tp, plan.ep,
+                     plan.tp == 1 && plan.ep == 1 ? ": whole weights on each rank" : "");
+}
+
 void set_pages(ServicePool& pool, const ServicePlan& service) {
   const MemoryReport& memory = *pool.job->memory;
   const std::string& name = pool.job->scenario.cluster->pools.front().name;
@@ -136,10 +141,10 @@ void set_pages(ServicePool& pool, const ServicePlan& service) {
   const Bytes share = memory.capacity * service.device_share;
   const Bytes room = cache_room(service, memory.capacity, pool.weights, work);
   if (pool.page_bytes > room)
-    throw run_error(
-        fmt::format("{}: {} of weights leave no room for a page of the cache in {} of a device of "
-                    "pool \"{}\"",
-                    pool.job->scenario.name, to_text(pool.weights), to_text(share), name));
+    throw run_error(fmt::format(
+        "{}: {} of weights ({}) leave no room for a page of the cache in {} of a device of "
+        "pool \"{}\"",
+        pool.job->scenario.name, to_text(pool.weights), layout_text(pool.phase.plan), to_text(share), name));
   if (service.share_of == CacheShare::kHeld && share + work > memory.capacity)
     throw run_error(
         fmt::format("{}: an iteration of {} tokens needs {} beside weights and cache, and a device "

@@ -35,6 +35,15 @@ TEST_CASE("prompts that gather say how long and for what share") {
         "/plan/scheduler/gather_share: \"gather_share\" counts only with \"gather_iterations\"");
 }
 
+TEST_CASE("keys of an engine that nothing reads are refused") {
+  check(kSmall, "/plan/scheduler/input_workers", "2",
+        R"(/plan/scheduler/input_workers: "input_workers" counts only with pipeline "parallel")");
+  check(kSmall, "/plan/scheduler/output_workers", "2",
+        R"(/plan/scheduler/output_workers: "output_workers" counts only with pipeline "parallel")");
+  check(kSmall, "/plan/scheduler/captured_step", "4",
+        R"(/plan/scheduler/captured_step: "captured_step" counts only with launch "graph")");
+}
+
 TEST_CASE("slots and layouts say what they do not go with") {
   check(kEngine, "/plan/scheduler/policy", "slot",
         "/plan/scheduler/policy: expected one of \"global\", \"slots\", found \"slot\" (did you mean "

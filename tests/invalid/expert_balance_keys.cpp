@@ -25,10 +25,11 @@ TEST_CASE("policies and courses that cannot be are refused with what is expected
       kApart, "/plan/expert_balance", R"({"policy": "hierarchic"})",
       R"(/plan/expert_balance/policy: expected one of "none", "static", "hierarchical", "global", "greedy", )"
       R"(found "hierarchic" (did you mean "hierarchical"?))");
-  check(
-      kApart, "/plan/expert_balance", R"({"policy": "static"})",
-      R"(/plan/prefill: experts that all stand on one rank cannot be placed: expected an expert-parallel degree )"
-      R"(above 1, or policy "none")");
+  check(kApart, "/plan", R"({
+        "prefill": {"pool": "prefill"}, "decode": {"pool": "decode"}, "separation": {"prefill_decode": true},
+        "expert_balance": {"policy": "static"}})",
+        R"(/plan/expert_balance/policy: experts that all stand on one rank cannot be placed: expected an )"
+        R"(expert-parallel degree above 1 in one phase, or policy "none")");
   check(
       kSmall, "/plan/expert_balance", R"({"policy": "static"})",
       R"(/plan/expert_balance/policy: experts of requests that are there at once are placed only where steps are )"

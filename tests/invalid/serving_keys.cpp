@@ -60,6 +60,20 @@ TEST_CASE("each phase of serving names its own dispatch kernel") {
   }
 }
 
+TEST_CASE("what one pool does alone needs no other pool and no transfer") {
+  check(kSmall, "/plan/prefill/pool", "xx",
+        R"(/plan/prefill/pool: pool "xx" differs from decode's "serve": one pool does both)");
+  CHECK(refusal(kSmall, "/plan/prefill/pool", "serve") == "");
+  check(kSmall, "/plan/transfer", R"({"call": "1 us"})",
+        R"(/plan/transfer/call: "call" counts only with prefill and decode on pools of their own)");
+}
+
+TEST_CASE("promises are made for a phase that is served alone, too") {
+  const char* const kPromise = R"([{"class": "chat", "ttft": "1 s"}, {"class": "batch"}])";
+  for (const char* phase : {"prefill", "decode"})
+    CHECK(refusal(kSmall, {{"/plan/phase", phase}, {"/sla", kPromise}}) == "");
+}
+
 TEST_CASE("lengths of requests are whole and in order") {
   const std::string expected =
       "expected a number of tokens from 1 to 16777216, or {\"uniform\": [LEAST, MOST]}, found ";

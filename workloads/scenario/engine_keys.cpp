@@ -101,6 +101,8 @@ void read_engine_keys(Section& scheduler, const Framework& framework, ServicePla
       scheduler.whole("input_workers", {1, 1 << 16}, 1, "a request at a time each, for the whole service");
   host.output_workers =
       scheduler.whole("output_workers", {1, 1 << 16}, 1, "share the tokens of an instance's iteration");
+  for (const char* key : {"input_workers", "output_workers"})
+    scheduler.allow_only(key, host.parallel, "pipeline \"parallel\"");
   engine.host_sampling = scheduler.choice<bool>("sampling", kSamplings, false, "where tokens are chosen");
   engine.launch = scheduler.choice<LaunchMode>("launch", kLaunches, framework.launch,
                                                "how the host launches kernels; how long one takes: "
@@ -135,6 +137,7 @@ void read_engine_keys(Section& scheduler, const Framework& framework, ServicePla
       scheduler.whole("captured_step", {1, 1 << 16}, 8,
                       "graphs are captured for 1, 2, 4 and multiples of so many sequences; of slots, "
                       "for all alone");
+  scheduler.allow_only("captured_step", engine.launch == LaunchMode::kGraph, "launch \"graph\"");
 }
 
 void read_guesses(Section& section, const ModelCatalog* models, ServicePlan& service) {

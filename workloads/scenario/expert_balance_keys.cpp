@@ -1,5 +1,6 @@
 #include "workloads/scenario/expert_balance_keys.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -45,10 +46,6 @@ void read_domains(Section& section, ExpertDrift& drift) {
     row.finish();
     drift.domains.push_back(domain);
   }
-}
-
-std::string_view phase_key(const Scenario& scenario, std::size_t phase) {
-  return scenario.service.separate && phase == 0 ? "/plan/prefill" : "/plan/decode";
 }
 
 }  // namespace
@@ -124,13 +121,11 @@ void set_expert_slots(Scenario& scenario, const Document& document) {
   if (scenario.model.experts.routed == 0)
     fail("/plan/expert_balance/policy",
          fmt::format("{} has no experts to place; expected \"none\"", scenario.model.id));
-  for (std::size_t i = 0; i < scenario.service.phases.size(); ++i) {
-    if (scenario.service.phases[i].plan.ep == 1)
-      fail(std::string(phase_key(scenario, i)),
-           "experts that all stand on one rank cannot be placed: expected an expert-parallel degree above 1, "
-           "or "
-           "policy \"none\"");
-  }
+  const std::vector<ServicePhase>& phases = scenario.service.phases;
+  if (std::all_of(phases.begin(), phases.end(), [](const ServicePhase& of) { return of.plan.ep == 1; }))
+    fail("/plan/expert_balance/policy",
+         "experts that all stand on one rank cannot be placed: expected an expert-parallel degree above 1 in "
+         "one phase, or policy \"none\"");
 }
 
 }  // namespace moebius

@@ -26,8 +26,13 @@ constexpr std::array kCutAttention{
                         "its share of the heads with all tokens; their latents are gathered (SP-TP-SP)"},
 };
 
-// One pool does both phases, so that what the second says of ranks must be what the first says.
-void require_same(Section& prefill, const PhaseKeys& found, const PhaseKeys& decode) {
+// One pool does both phases, so that what the second says of it and its ranks must be what the first says.
+void require_same(Section& prefill, const PhaseKeys& found, const PhaseKeys& decode,
+                  const std::vector<Pool>& pools) {
+  const std::string& pool = decode.pool.empty() && pools.size() == 1 ? pools.front().name : decode.pool;
+  if (!found.pool.empty() && found.pool != pool)
+    prefill.place_of("pool").fail(
+        fmt::format("pool \"{}\" differs from decode's \"{}\": one pool does both", found.pool, pool));
   const auto same = [&](const char* name, int its, int of_decode) {
     if (its == 0 || its == of_decode) return;
     prefill.place_of(name[0] == 'e' ? "ep" : "attention")
@@ -143,10 +148,12 @@ PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& fr
   degrees.attend_by = attention.choice<CutAttention>("attend_by", kCutAttention, CutAttention::kTokens,
                                                      "what each of the ranks that cut prompts attends with");
   read_separate_experts(phase, attention, degrees);
+  degrees.placed = attention.given("dp") || attention.given("tp") || !degrees.pool.empty();
   attention.finish();
   Section experts = phase.object("ep", false, "expert parallelism");
   degrees.ep =
       experts.whole("degree", {0, kMostRanks}, otherwise.ep, "ranks that share the experts of a layer");
+  degrees.placed = degrees.placed || experts.given("degree");
   degrees.shared_experts = read_shared_experts(experts);
   read_overlap(phase, experts, degrees);
   // Frameworks need to be told how tokens travel to experts that stand apart, or beside another half batch.
@@ -181,8 +188,8 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   prefill.finish();
   const Time launch = read_service_keys(section, framework, scenario.service);
   if (scenario.cluster) scenario.cluster->launch += launch;
-  if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth)
-    require_same(prefill, of_prefill, degrees);
+  if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth && scenario.cluster)
+    require_same(prefill, of_prefill, degrees, scenario.cluster->pools);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
   read_cache_keys(cache, framework, scenario.service);
   read_tier_keys(cache, scenario.service, catalog);

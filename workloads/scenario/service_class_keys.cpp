@@ -66,8 +66,9 @@ std::uint64_t pools_of(const Scenario& scenario, const std::vector<std::string>&
   return bits;
 }
 
-// A prompt needs a pool that computes it and one that goes on with it.
+// A prompt needs a pool that computes it and one that goes on with it, unless one phase alone is served.
 void require_path(const Scenario& scenario, const RequestClass& of, const Place& place) {
+  if (scenario.service.does != PoolRole::kBoth) return;
   bool prompts = false, tokens = false, both = false;
   for (std::size_t i = 0; i < scenario.service.phases.size(); ++i) {
     if ((of.pools >> i & 1) == 0) continue;

@@ -70,6 +70,11 @@ Time read_scheduler(Section section, const Framework& framework, ServicePlan& se
   return launch;
 }
 
+bool hands_over(const ServicePlan& service) {
+  return service.separate || std::any_of(service.pools.begin(), service.pools.end(),
+                                         [](const PoolKeys& keys) { return keys.role != PoolRole::kBoth; });
+}
+
 bool needs_events(const ServicePlan& service) {
   return service.does != PoolRole::kBoth || service.prefill.two_batch || service.decode.two_batch ||
          !service.pools.empty() || service.class_keys.size() > 1 ||
@@ -199,6 +204,8 @@ Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& s
   service.transfer.layerwise = transfer.boolean("layerwise", true, "each layer leaves when it is computed");
   service.transfer.call =
       transfer.time("call", Time{}, "of a layer: asking the engine, before its bytes and after them");
+  for (const char* key : {"layerwise", "call"})
+    transfer.allow_only(key, hands_over(service), "prefill and decode on pools of their own");
   transfer.finish();
   read_expert_balance(
       plan.object("expert_balance", false, "where experts stand, and what is done to keep them loaded alike"),
@@ -239,13 +246,17 @@ void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& se
 
 namespace {
 
+// Where it does not say how it is laid out, as the phase that is not served.
 void set_only_phase(Scenario& scenario, const Place& at_prefill, const Place& at_decode) {
   ServicePlan& service = scenario.service;
   if (service.separate)
     at_decode.fail("prefill and decode are apart, but /plan/phase names one of them: expected \"both\"");
   const bool decodes = service.does == PoolRole::kDecode;
-  service.phases = {phase_of(scenario, service.does, decodes ? service.decode : service.prefill,
-                             decodes ? at_decode : at_prefill)};
+  PhaseKeys keys = decodes ? service.decode : service.prefill;
+  const PhaseKeys& other = decodes ? service.prefill : service.decode;
+  if (!keys.placed && other.placed)
+    keys.pool = other.pool, keys.dp = other.dp, keys.tp = other.tp, keys.ep = other.ep;
+  service.phases = {phase_of(scenario, service.does, keys, decodes ? at_decode : at_prefill)};
 }
 
 // As /plan/prefill and /plan/decode say.

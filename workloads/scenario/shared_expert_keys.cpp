@@ -91,7 +91,7 @@ void set_slots(ServingPlan& plan, const Experts& experts, const ExpertBalancePla
   const bool fused = plan.shared_experts == SharedExperts::kFused;
   const int among = plan.shared_experts == SharedExperts::kRouted ? experts.shared : 0;
   plan.shared_copies = fused && plan.ep > 1 ? plan.ep * experts.shared : 0;
-  if (placed.policy != BalancePolicy::kNone)
+  if (placed.policy != BalancePolicy::kNone && plan.ep > 1)
     plan.expert_slots = placed.slots(experts.routed + among, plan.ep);
   if (plan.shared_copies > 0)
     plan.expert_slots = (plan.expert_slots > 0 ? plan.expert_slots : experts.routed) + plan.shared_copies;

@@ -39,6 +39,7 @@ struct ServicePhase {
 struct PhaseKeys {
   std::string pool = {};       // name; empty: the only one
   int dp = 0, tp = 0, ep = 0;  // 0: not given
+  bool placed = false;         // the pool or one of these degrees is given
   int cp = 1;
   Algorithm exchange = Algorithm::kAuto;  // of the phase alone, as what follows
   bool two_batch = false;

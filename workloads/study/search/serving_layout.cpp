@@ -10,6 +10,7 @@ namespace moebius {
 namespace {
 
 constexpr const char* kSeparation = "/plan/separation";
+constexpr const char* kTransfer = "/plan/transfer";
 constexpr const char* kFirstNodes = "/cluster/pools/0/nodes";
 
 // What of two pools differs, if anything, their names and sizes do.
@@ -71,6 +72,7 @@ class LayoutMaker {
  public:
   LayoutMaker(const Document& base, const Scenario& scenario)
       : pool_(*value_at(base.root, "/cluster/pools/0")),
+        hands_over_(value_at(base.root, kTransfer) != nullptr),
         node_(scenario.cluster->pools[0].node.accelerators) {}
 
   ServingLayout together(int nodes) const {
@@ -107,10 +109,12 @@ class LayoutMaker {
     layout.settings = {
         {"/cluster/pools", pools + "]"},
         {kSeparation, fmt::format(R"({{"prefill_decode": {}, "attention_ffn": {}}})", phases, experts)}};
+    if (hands_over_ && !phases) layout.settings.push_back({kTransfer, "{}"});
     return layout;
   }
 
   const Value& pool_;
+  bool hands_over_;  // the plan says how caches move
   int node_;
 };
 
