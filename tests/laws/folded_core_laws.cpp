@@ -2,7 +2,7 @@
 // theirs and of other stages: a folded step takes as long as the unfolded one.
 #include <catch2/catch.hpp>
 
-#include "../unit/training/small_job.h"
+#include "folded_job.h"
 #include "small_world.h"
 #include "workloads/schedule/recorder.h"
 #include "workloads/training/pipeline/columns.h"
@@ -31,23 +31,9 @@ Cluster cluster_of(const Tiers& tiers) {
   return cluster;
 }
 
-struct Plan {
-  int pp = 1, ep = 1, tp = 1;
-  double zipf = 0;
-};
-
-TrainingJob job_of(const Plan& plan, int nodes) {
-  TrainingJob job = small_job();
-  job.plan.pp = plan.pp;
-  job.plan.ep = plan.ep;
-  job.plan.tp = plan.tp;
-  job.plan.sequence_parallel = plan.tp > 1;
-  job.plan.dp = nodes * 4 / plan.pp / plan.tp;
-  job.plan.zero = 1;
+TrainingJob job_of(const FoldedPlan& plan, int nodes) {
+  TrainingJob job = folded_job(plan, nodes);
   job.plan.overlap_gradients = true;
-  job.workload.global_batch = 3 * job.plan.dp;
-  job.ranks_per_node = 4;
-  if (plan.zipf > 0) job.workload.popularity = {PopularityKind::kZipf, plan.zipf, false};
   return job;
 }
 
@@ -67,7 +53,7 @@ struct Seconds {
   double folded, unfolded;
 };
 
-Seconds both(const Plan& plan, const Tiers& tiers) {
+Seconds both(const FoldedPlan& plan, const Tiers& tiers) {
   const Cluster cluster = cluster_of(tiers);
   TrainingJob job = job_of(plan, tiers.nodes);
   job.column_kinds = column_kinds(job.plan, cluster.fabric);
@@ -81,7 +67,7 @@ Seconds both(const Plan& plan, const Tiers& tiers) {
 }  // namespace
 
 TEST_CASE("a folded step over a shared core takes as long as an unfolded one when groups fill pods") {
-  for (const Plan& plan : {Plan{2, 8}, Plan{4, 4}, Plan{2, 8, 2}}) {
+  for (const FoldedPlan& plan : {FoldedPlan{2, 8}, FoldedPlan{4, 4}, FoldedPlan{2, 8, 2}}) {
     const Seconds seconds = both(plan, {16, 1, 2});
     CHECK(seconds.folded == Approx(seconds.unfolded).epsilon(5e-3));
     CHECK(seconds.folded > 1.01 * both(plan, {16, 1, 2, 1, 1}).folded);  // the core binds
@@ -91,7 +77,8 @@ TEST_CASE("a folded step over a shared core takes as long as an unfolded one whe
 // Expert groups of two nodes on pods of three; stages that end inside a pod, so that it carries two of them.
 TEST_CASE("a folded step over a shared core takes as long as an unfolded one when groups cross pods") {
   for (const Tiers& tiers : {Tiers{12, 1, 3}, Tiers{12, 3, 1}, Tiers{12, 1, 5}, Tiers{12, 3, 2, 2, 2}}) {
-    for (const Plan& plan : {Plan{1, 8}, Plan{2, 8}, Plan{2, 8, 1, 0.8}, Plan{3, 8, 4}}) {
+    for (const FoldedPlan& plan :
+         {FoldedPlan{1, 8}, FoldedPlan{2, 8}, FoldedPlan{2, 8, 1, 0.8}, FoldedPlan{3, 8, 4}}) {
       const Seconds seconds = both(plan, tiers);
       INFO("pods of " << tiers.leaf_nodes << " x " << tiers.pod_leaves << " nodes, pp " << plan.pp << ", tp "
                       << plan.tp << ", Zipf " << plan.zipf);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "../unit/training/small_job.h"
+#include "folded_job.h"
 #include "sim/network/wire_meter.h"
 #include "small_world.h"
 #include "workloads/schedule/recorder.h"
@@ -19,11 +19,7 @@ struct UnevenRun {
   NetworkUse use;
 };
 
-struct UnevenJob {
-  int pp = 1, ep = 1, tp = 1;
-};
-
-UnevenRun run_uneven(const UnevenJob& plan, int devices_per_nic, bool fold) {
+UnevenRun run_uneven(const FoldedPlan& plan, int devices_per_nic, bool fold) {
   constexpr int kNodes = 8;
   Cluster cluster = make_cluster({.nodes = kNodes, .per_node = 4, .nic = 1e9});
   if (devices_per_nic > 1) {
@@ -34,17 +30,8 @@ UnevenRun run_uneven(const UnevenJob& plan, int devices_per_nic, bool fold) {
     parts.front().rails = spec.rails;
     cluster.fabric = Fabric(spec, parts);
   }
-  TrainingJob job = small_job();
-  job.plan.pp = plan.pp;
-  job.plan.ep = plan.ep;
-  job.plan.tp = plan.tp;
-  job.plan.sequence_parallel = plan.tp > 1;
-  job.plan.dp = kNodes * 4 / plan.pp / plan.tp;
-  job.plan.zero = 1;
+  TrainingJob job = folded_job(plan, kNodes);
   job.plan.fold = fold;
-  job.workload.global_batch = 3 * job.plan.dp;
-  job.workload.popularity = {PopularityKind::kZipf, 1, false};
-  job.ranks_per_node = 4;
   const NamedCost cost({{OpKind::kAttention, {1e-4}}, {OpKind::kGroupedGemm, {1e-6, 0, true}}});
   WireMeter meter;
   Training training(job);
@@ -67,7 +54,7 @@ const TierUse& tier_named(const NetworkUse& use, const std::string& name) {
 TEST_CASE("a folded run with uneven experts carries on each tier what an unfolded one does") {
   for (const int devices_per_nic : {1, 2}) {
     const bool own_nic = devices_per_nic == 1;
-    for (const UnevenJob& plan : {UnevenJob{1, 8}, UnevenJob{2, 8}, UnevenJob{2, 8, 2}}) {
+    for (const FoldedPlan& plan : {FoldedPlan{1, 8, 1, 1}, FoldedPlan{2, 8, 1, 1}, FoldedPlan{2, 8, 2, 1}}) {
       const UnevenRun folded = run_uneven(plan, devices_per_nic, true),
                       unfolded = run_uneven(plan, devices_per_nic, false);
       CHECK(folded.use.folded);
