@@ -110,7 +110,7 @@ TEST_CASE("what is no profile is refused with the place where it is wrong") {
   CHECK(refusal("[]") == "expected slices, found none");
   CHECK(refusal(R"([{"ph": "X", "name": "a", "ts": 1)") ==
         "byte 33: expected more JSON, found the end of the file");
-  CHECK(refusal(R"([{"ph": "X",])") == "byte 13: expected JSON, found \"\\\",]\"");
+  CHECK(refusal(R"([{"ph": "X",])") == R"(byte 13: expected JSON, found "\"X\",]")");
   CHECK(refusal(R"([{"ph": "X", "name": "a"}])") == R"(event 1: expected microseconds in "ts", found none)");
   CHECK(refusal(R"([{"ph": "X", "name": "a", "ts": 1e200}])") ==
         R"(event 1: expected microseconds in "ts", found none that can be)");
