@@ -110,7 +110,9 @@ Router::Miss Router::miss(const Seat& seat, const RouteRequest& request, const F
     most.surely = std::max(
         most.surely, share_of(found.per_token + margins(seat.pool, of).per_token.at(now), of.goal.tpot));
     // An iteration is shorter without one of n by an n-th at most.
-    most.breaks = most.breaks || (is_there && share > 1 && share * requests / (requests + 1) <= 1);
+    const double without = is_there ? share * requests / (requests + 1) : 0;
+    most.breaks = most.breaks || (is_there && share > 1 && without <= 1);
+    most.given_up = std::max(most.given_up, without);
   }
   return most;
 }
@@ -240,15 +242,16 @@ Forecast Router::forecast(const Location& at, const RouteRequest& request, Time 
 }
 
 // Of places where promises are surely kept, the cheapest; then where they are forecast to be. Who is late
-// everywhere goes where it costs no one else the promise: who is there keeps it all the same, or is late,
-// too. Who is promised no first token still goes where there is no queue, or where it is the shortest: the
-// cheapest pool would take all of them, whatever it can do. What it costs is the same on all instances of a
-// pool, but for what their caches have: busy or idle they are paid for, so that filling one before the next
-// saves nothing, and of equals the one with most to spare is taken.
+// everywhere goes where it costs no one else the promise: to who is there and keeps it all the same, or else
+// where those that are there miss theirs by most, so that others get below and are not all a little late. Who
+// is promised no first token still goes where there is no queue, or where it is the shortest: the cheapest
+// pool would take all of them, whatever it can do. What it costs is the same on all instances of a pool, but
+// for what their caches have: busy or idle they are paid for, so that filling one before the next saves
+// nothing, and of equals the one with most to spare is taken.
 Location Router::cheapest(const Side& side, const RouteRequest& request, int from, Time now) {
   const int count = static_cast<int>(side.seats.size());
   Location best;
-  std::tuple<int, double, double, double, double, std::int64_t> least;
+  std::tuple<int, double, double, double, double, double, std::int64_t> least;
   for (int i = 0; i < count; ++i) {
     const Seat& seat = side.seats[(from + i) % count];
     if (!may(seat, request)) continue;
@@ -259,7 +262,8 @@ Location Router::cheapest(const Side& side, const RouteRequest& request, int fro
     const double seconds = found.prompt_seconds + mean_output() * found.token_seconds;
     const double cost = seconds * (priced_ ? pools_[seat.pool].usd_per_second : 1);
     const double queue = request.of->goal.ttft.ns == 0 && found.queues ? found.first_token.seconds() : 0;
-    const std::tuple order(grade, grade > 0 ? miss.surely : 0, queue, cost, miss.surely,
+    const double given_up = grade == 2 && miss.given_up > 1 ? 1 / miss.given_up : 0;
+    const std::tuple order(grade, given_up, grade > 0 ? miss.surely : 0, queue, cost, miss.surely,
                            tokens_at(seat, at.replica, request));
     if (best.pool >= 0 && order >= least) continue;
     best = at;

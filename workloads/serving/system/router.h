@@ -102,6 +102,7 @@ class Router {
     double surely = 0;    // if forecasts fall short as they did
     double forecast = 0;  // as they are
     bool breaks = false;  // those of a class that is there would be kept if the request went elsewhere
+    double given_up = 0;  // above 1: those of a class that is there are not, wherever it goes
   };
   Miss miss(const Seat& seat, const RouteRequest& request, const Forecast& found, Time now);
   struct Margins {
