@@ -53,6 +53,13 @@ TEST_CASE("an embedding that two stages share trains alike when it is sharded") 
   require_same_losses(job, [](TrainingJob& sharded) { sharded.plan.zero = 3; });
 }
 
+TEST_CASE("copies between tensors and buffers of shards change no loss") {
+  for (const ShardBuffers buffers : {ShardBuffers::kFlat, ShardBuffers::kCopied}) {
+    require_same_losses(state_job(),
+                        [&](TrainingJob& job) { job.plan.zero = 3, job.plan.shard_buffers = buffers; });
+  }
+}
+
 TEST_CASE("shards in two copies train like shards in one") {
   for (const int zero : {2, 3}) {
     require_same_losses(state_job(), [&](TrainingJob& job) { job.plan.zero = zero, job.plan.shard = 2; });

@@ -14,6 +14,8 @@ TEST_CASE("sharding, host memory and formats that do not go together are refused
       kTwoRegions,
       {
           {"/plan/dp/shard", "8", "/plan/dp/shard: copies of shards are for zero 2 and 3, found zero 1"},
+          {"/plan/dp/buffers", "copied",
+           "/plan/dp/buffers: buffers of shards are for zero 2 and 3, found zero 1"},
           {"/plan/dp/zero", "3",
            R"(/plan/dp/zero: a shard does not know the scales of its blocks: zero 3 needs gemm "bf16" or "fp32", found "fp8")"},
           {"/plan/precision/master_weights", "none",

@@ -69,6 +69,17 @@ constexpr std::array kRecomputeOps{
     Named<RecomputeOp>{"mlp_up", RecomputeOp::kMlpUp, "first products of dense MLPs and shared experts"},
 };
 
+constexpr std::array kShardBuffers{
+    Named<ShardBuffers>{"in-place", ShardBuffers::kInPlace,
+                        "collectives read and write the tensors themselves"},
+    Named<ShardBuffers>{
+        "flat", ShardBuffers::kFlat,
+        "gradients are put together into a flat one and divided, pass by pass, before they are "
+        "summed (PyTorch's FSDP of 2022)"},
+    Named<ShardBuffers>{"copied", ShardBuffers::kCopied,
+                        "gathers fill a buffer that is copied out, gradients are copied into one (FSDP2)"},
+};
+
 }  // namespace
 
 // dp.degree 0: all devices of the pool.
@@ -88,6 +99,12 @@ void read_data_parallelism(Section section, TrainingPlan& plan) {
                       "layers whose parameters are gathered, or copied from the host, together"));
   plan.prefetch = static_cast<int>(section.integer(
       "prefetch", {0, 1 << 10}, 1, "groups of layers ahead of use that gathers and copies begin"));
+  plan.shard_buffers =
+      section.choice<ShardBuffers>("buffers", kShardBuffers, ShardBuffers::kInPlace,
+                                   "zero 2 and 3: between tensors and what is sharded of them");
+  if (plan.zero < 2 && plan.shard_buffers != ShardBuffers::kInPlace)
+    section.place_of("buffers").fail(
+        fmt::format("buffers of shards are for zero 2 and 3, found zero {}", plan.zero));
   plan.overlap_gradients = section.boolean(
       "overlap_gradients", false,
       "gradients are reduced beside the last backward (zero 2 and 3: always beside every backward)");

@@ -35,6 +35,12 @@ enum class LossKernels : std::uint8_t {
   kSeparate,  // as Megatron-LM's vocabulary-parallel cross entropy
   kAutocast,  // as PyTorch's cross entropy under autocast
 };
+// What stands between a tensor and the collective that gathers it or sums it into shards (zero 2 and 3).
+enum class ShardBuffers : std::uint8_t {
+  kInPlace,  // nothing
+  kFlat,     // gradients are put together into a flat one and divided, pass by pass (PyTorch's FSDP of 2022)
+  kCopied,   // gathers fill a buffer that is copied out, gradients are copied into one (its FSDP2)
+};
 // How ranks that share a sequence see each other's keys.
 enum class ContextKind : std::uint8_t {
   kAllGather,  // keys and values of all are gathered before attention
@@ -97,6 +103,7 @@ struct TrainingPlan {
   int shard = 0;         // ranks that share a copy of what is sharded (HSDP); 0: all replicas
   int group_layers = 1;  // layers whose parameters are gathered, or copied, together
   int prefetch = 1;      // groups of layers ahead of use that this begins
+  ShardBuffers shard_buffers = ShardBuffers::kInPlace;
   Offload offload;
   bool overlap_gradients = false;
   DType gemm = DType::kBf16;

@@ -75,11 +75,9 @@ struct Training::State {
     window = 2 * store.placement().stages() + 3;
     if (store.placement().chunks() == 1) window = job.plan.pp + 3;
     if (job.workload.input_ahead > 0) window = 2 * window + 2 * job.workload.input_ahead;  // loads between
-    // Replicas without a pipeline meet at the end of the step: slow ones hold none of the others up before
-    // it.
-    constexpr int kMostAhead = 1024;
-    if (job.plan.pp == 1 && places.size() > 1)
-      window = std::max(window, kMostAhead / static_cast<int>(places.size()));
+    // Replicas without a pipeline meet at the end of the step: slow ones hold up no others before.
+    const int ahead = 1024 / static_cast<int>(places.size());
+    if (job.plan.pp == 1 && places.size() > 1) window = std::max(window, ahead);
   }
 
   ClassPlace place_of(const RankClass& rank_class) const {

@@ -111,6 +111,32 @@ TEST_CASE("sharded parameters are gathered once in each pass, and sums of gradie
   CHECK(payload(job, OpKind::kAllGather, Phase::kOptimizer) == 0);
 }
 
+// Elements that passes between tensors and buffers copy: of all parameters after each gather, and of all
+// gradients.
+TEST_CASE("buffers are copied out after each gather and filled before each sum") {
+  TrainingJob job = job_with_state();
+  job.plan.zero = 3;
+  const double p = count_parameters(job.model).total();
+  const double embedding = static_cast<double>(job.model.vocabulary) * job.model.hidden;
+  const auto copied = [&](ShardBuffers buffers, Phase phase) {
+    job.plan.shard_buffers = buffers;
+    double elements = 0;
+    for (const FragmentPtr& fragment : fragments_of(job)) {
+      for (const Op& op : fragment->ops) {
+        if (op.kind == OpKind::kSplit && op.num_outputs == 1 && fragment->phase == phase)
+          elements += static_cast<double>(op.shape.m * op.shape.n);
+      }
+    }
+    return elements;
+  };
+  for (const Phase phase : {Phase::kForward, Phase::kBackward})
+    CHECK(copied(ShardBuffers::kInPlace, phase) == 0);
+  CHECK(copied(ShardBuffers::kFlat, Phase::kForward) == 0);
+  CHECK(copied(ShardBuffers::kFlat, Phase::kBackward) == 2 * p);
+  CHECK(copied(ShardBuffers::kCopied, Phase::kForward) == p);
+  CHECK(copied(ShardBuffers::kCopied, Phase::kBackward) == (p - embedding) + p);
+}
+
 // While layer i computes, layers i and i + 1 .. i + prefetch are there: of equal layers so many times one
 // layer's bytes.
 TEST_CASE("gathered parameters fill no more than the layers in use and those ahead") {

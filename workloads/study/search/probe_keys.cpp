@@ -22,15 +22,15 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
   for (const Fusion fusion : p.fusions) key += fmt::format("f{},", bit(fusion));
   key += fmt::format("o{}{}{}{}|", bit(p.offload.optimizer), bit(p.offload.parameters),
                      bit(p.offload.gradients), bit(p.offload.activations));
-  key += fmt::format("z{} d{} s{} g{} p{} {}", p.zero, p.zero > 0 ? p.dp : 0, p.shard, p.group_layers,
-                     p.prefetch,
+  key += fmt::format("z{} d{} s{} g{} p{} b{} {}", p.zero, p.zero > 0 ? p.dp : 0, p.shard, p.group_layers,
+                     p.prefetch, bit(p.shard_buffers),
                      bit(p.schedule >= PipelineKind::kZbH1) + bit(p.schedule >= PipelineKind::kDualPipe));
   return key;
 }
 
 std::string groups_key(const TrainingPlan& p) {
-  return fmt::format("{} {} {} {} {} {} {} {} {}", p.tp, p.dense_degree(), p.expert_tp, p.ep, p.cp, p.dp, p.pp,
-                     static_cast<int>(p.schedule), p.zero > 0 ? p.shard : 0);
+  return fmt::format("{} {} {} {} {} {} {} {} {}", p.tp, p.dense_degree(), p.expert_tp, p.ep, p.cp, p.dp,
+                     p.pp, static_cast<int>(p.schedule), p.zero > 0 ? p.shard : 0);
 }
 
 std::string stage_key(const Model& model, const StageSpec& spec) {

@@ -45,11 +45,18 @@ bool writes_shards(const Op& op, const Fragment& fragment) {
   return op.kind == OpKind::kReduceScatter && fragment.tensors[fragment.output(op, 0)].shards > 0;
 }
 
+// A reduce-scatter into shards and what it reads: the gradients, or copies of them.
+struct Sum {
+  Op op;
+  std::vector<TensorId> inputs;
+};
+
 // A tensor that comes and goes.
 struct Visitor {
   TensorId here = kNoTensor;
-  TensorId home = kNoTensor;   // in host memory
-  TensorId shard = kNoTensor;  // of this rank, on the device
+  TensorId home = kNoTensor;    // in host memory
+  TensorId shard = kNoTensor;   // of this rank, on the device
+  TensorId buffer = kNoTensor;  // that a gather fills, where it is copied out
   bool gathered = false, loaded = false, stored = false;
   int first = -1;      // stretch of its first use
   int last_write = 0;  // stretch
@@ -127,7 +134,17 @@ class Rewrite {
       home.scope = Scope::kFragment;
       home.key = 0;
     }
-    if (visitor.gathered) visitor.shard = builder_.add(home);
+    if (!visitor.gathered) return;
+    visitor.shard = builder_.add(home);
+    if (plan_.shard_buffers == ShardBuffers::kCopied) visitor.buffer = another(id);
+  }
+
+  // A tensor of the same shape that lives in the fragment.
+  TensorId another(TensorId id) {
+    Tensor tensor = builder_.tensor(id);
+    tensor.scope = Scope::kFragment;
+    tensor.key = 0;
+    return builder_.add(tensor);
   }
 
   void note_uses() {
@@ -177,6 +194,39 @@ class Rewrite {
     put_back_before(stretch);
     for (int due = brought_; due <= stretch + plan_.prefetch; ++due) bring(due);
     brought_ = stretch + plan_.prefetch + 1;
+    for (const TensorId id : used_first_in(stretch))
+      if (const TensorId buffer = visitors_.at(id).buffer; buffer != kNoTensor) copy(buffer, id);
+  }
+
+  // A pass of the chip over a whole tensor.
+  void copy(TensorId from, TensorId to) {
+    const Tensor& tensor = builder_.tensor(from);
+    const Op op{.kind = OpKind::kSplit,
+                .dtype = tensor.dtype,
+                .role = tensor.role,
+                .shape = {.m = tensor.held_rows(), .n = tensor.held_columns()}};
+    builder_.compute_units = 0;
+    last_compute_ = builder_.emit(op, {from}, {to}, waits_);
+    waits_.clear();
+  }
+
+  std::vector<TensorId> inputs_of(const Op& op) const {
+    const auto operands = fragment_.operands.begin() + op.first_tensor;
+    return {operands, operands + op.num_inputs};
+  }
+
+  // Of gradients, as often as passes go over them before they are summed.
+  std::vector<TensorId> copies_of(std::vector<TensorId> gradients) {
+    int passes = 0;
+    if (plan_.shard_buffers == ShardBuffers::kCopied) passes = 1;
+    if (plan_.shard_buffers == ShardBuffers::kFlat) passes = 2;  // together, then divided
+    for (; passes > 0; --passes)
+      for (TensorId& gradient : gradients) {
+        const TensorId copied = another(gradient);
+        copy(gradient, copied);
+        gradient = copied;
+      }
+    return gradients;
   }
 
   std::vector<std::int32_t> after_compute() const {
@@ -202,7 +252,7 @@ class Rewrite {
       const bool of_group = (fragment_.tensors[id].experts > 0) == expert;
       if (!visitor.gathered || !of_group) continue;
       from.push_back(visitor.shard);
-      to.push_back(visitor.here);
+      to.push_back(visitor.buffer != kNoTensor ? visitor.buffer : visitor.here);
     }
     each_bucket({.kind = OpKind::kAllGather,
                  .lane = Lane::kDataComm,
@@ -240,10 +290,10 @@ class Rewrite {
   void put_back(int stretch) {
     const Phase phase = builder_.phase;
     const std::int16_t layer = builder_.layer;
-    for (const Op& op : sums_[stretch]) {
-      builder_.phase = op.phase;
-      builder_.layer = op.layer;
-      wait_for(replay(op, {}));
+    for (const Sum& sum : sums_[stretch]) {
+      builder_.phase = sum.op.phase;
+      builder_.layer = sum.op.layer;
+      wait_for(replay(sum.op, sum.inputs, {}));
     }
     builder_.phase = phase;
     builder_.layer = layer;
@@ -257,7 +307,8 @@ class Rewrite {
         to.push_back(visitors_.at(id).home);
       }
       if (from.empty()) continue;
-      each_bucket({.kind = OpKind::kCopyToHost, .lane = sums ? Lane::kHostCopy : Lane::kHostStore}, from, to, {});
+      each_bucket({.kind = OpKind::kCopyToHost, .lane = sums ? Lane::kHostCopy : Lane::kHostStore}, from, to,
+                  {});
       wait_for(done_);
     }
   }
@@ -268,11 +319,11 @@ class Rewrite {
     builder_.phase = op.phase;
     builder_.layer = op.layer;
     if (writes_shards(op, fragment_)) {
-      sums_[stretch_of(op)].push_back(op);
+      sums_[stretch_of(op)].push_back({op, copies_of(inputs_of(op))});
       return;
     }
     const bool computes = op.lane == Lane::kCompute;
-    const std::int32_t index = replay(op, computes ? waits_ : std::vector<std::int32_t>());
+    const std::int32_t index = replay(op, inputs_of(op), computes ? waits_ : std::vector<std::int32_t>());
     if (!computes) return;
     waits_.clear();
     last_compute_ = index;
@@ -280,11 +331,11 @@ class Rewrite {
 
   int stretch_of(const Op& op) const { return stretch_[&op - fragment_.ops.data()]; }
 
-  std::int32_t replay(const Op& op, const std::vector<std::int32_t>& after) {
-    const auto operands = fragment_.operands.begin() + op.first_tensor;
+  std::int32_t replay(const Op& op, const std::vector<TensorId>& inputs,
+                      const std::vector<std::int32_t>& after) {
+    const auto outputs = fragment_.operands.begin() + op.first_tensor + op.num_inputs;
     builder_.compute_units = op.units;
-    return builder_.emit(op, {operands, operands + op.num_inputs},
-                         {operands + op.num_inputs, operands + op.num_inputs + op.num_outputs}, after);
+    return builder_.emit(op, inputs, {outputs, outputs + op.num_outputs}, after);
   }
 
   const TrainingPlan& plan_;
@@ -294,8 +345,8 @@ class Rewrite {
   const std::vector<int> stretch_;
   std::map<TensorId, Visitor> visitors_;
   std::vector<std::vector<TensorId>> first_used_, last_written_;  // of them, by stretch, ascending
-  std::map<int, std::vector<Op>> sums_;  // by stretch: reduce-scatters that have not been written yet
-  std::vector<std::int32_t> waits_;      // of the next op that computes
+  std::map<int, std::vector<Sum>> sums_;  // by stretch: those that have not been written yet
+  std::vector<std::int32_t> waits_;       // of the next op that computes
   std::int32_t last_compute_ = -1, done_ = -1;
   int brought_ = 0, left_ = 0;  // stretches
 };
