@@ -80,14 +80,6 @@ std::string storage_text(const Shelves& shelves) {
   return aligned(table);
 }
 
-// Of some publishers, one of both or neither.
-std::string published_text(const Published& published) {
-  if (published.parameters == 0) return "-";
-  const std::string active =
-      published.active > 0 ? fmt::format(", {} active", billions(published.active)) : "";
-  return billions(published.parameters) + active;
-}
-
 std::string models_text(const Shelves& shelves) {
   TextTable table{{"name", "layers", "hidden", "experts", "parameters", "active", "runs"}};
   for (const std::string& id : shelves.models.ids()) {

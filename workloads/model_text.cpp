@@ -23,6 +23,14 @@ std::string span_text(const Model& model) {
   return text;
 }
 
+// Of some publishers, one of both or neither.
+std::string published_text(const Published& published) {
+  if (published.parameters == 0) return "-";
+  const std::string active =
+      published.active > 0 ? fmt::format(", {} active", billions(published.active)) : "";
+  return billions(published.parameters) + active;
+}
+
 }  // namespace
 
 std::string billions(double parameters) {
@@ -34,7 +42,7 @@ std::string model_text(const Model& model) {
   if (!model.unsupported.empty())
     return text + "cannot run: " + model.unsupported + "\nsource: " + model.source + "\n";
   const ParameterCount count = count_parameters(model);
-  TextTable table{
+  const TextTable table{
       {"layers",
        fmt::format("{} ({} dense first), {} MTP", model.layers, model.first_dense, model.mtp_layers)},
       {"hidden", std::to_string(model.hidden)},
@@ -50,11 +58,9 @@ std::string model_text(const Model& model) {
       {"  dense MLPs", billions(count.dense_mlp)},
       {"  experts, router", billions(count.routed_experts + count.shared_experts + count.router)},
       {"  MTP, beside the total", billions(count.mtp)},
-      {"active parameters", billions(active_parameters(model))}};
-  if (model.published.parameters > 0)
-    table.push_back({"published", fmt::format("{}, {} active", billions(model.published.parameters),
-                                              billions(model.published.active))});
-  table.push_back({"source", fmt::format("{} ({})", model.source, model.status)});
+      {"active parameters", billions(active_parameters(model))},
+      {"published", published_text(model.published)},
+      {"source", fmt::format("{} ({})", model.source, model.status)}};
   return text + aligned(table);
 }
 
