@@ -173,12 +173,12 @@ int run_body(const RunArguments& arguments) {
     hooks.observer = [&](const Submission& submission) { dump->write(submission); };
   }
   Outcome outcome = perform(job, executor_of(arguments.executor, arguments), hooks);
-  if (dump) dump->close();
   if (arguments.explain && job.training && arguments.executor == ExecutorKind::kSim)
     outcome.report.advice = advice_on(outcome, arguments);
   const std::string json = report_json(outcome.report), text = report_text(outcome.report);
   print(arguments.json ? json : text);
   if (arguments.explain) fmt::print(arguments.json ? stderr : stdout, "\n{}", explain_run(outcome));
+  if (dump) dump->close();
   if (!arguments.out.empty())
     write_run(arguments.out, {json, text, experts_svg(outcome.report), queues_svg(outcome.report)},
               outcome.timeline);
