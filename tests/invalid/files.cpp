@@ -206,7 +206,7 @@ TEST_CASE("a wrong word on the command line is answered with the words that exis
           "--budget: expected a number above 0, found \"0\"");
   refused("calibrate --budget 3 --out p.json --from " + kSmoke, 2, "--budget requires --device");
   refused("calibrate --out p.json", 2, "calibrate: expected --from DIR or --device host|cuda:N");
-  refused("run x.json --seed -1", 2, "--seed: expected a whole number from 0, found \"-1\"");
+  refused("run x.json --seed -1", 2, "--seed: expected a whole number from 0 to 9007199254740992, found \"-1\"");
 }
 
 TEST_CASE("a step that does not fit fails with the breakdown, and runs when the plan says report") {
@@ -233,7 +233,7 @@ TEST_CASE("what cannot be written fails the run, and leaves nothing behind") {
   refused("run " + kSmoke + "moe-layer.json --out " + file + "/run", 1,
           file + "/run: cannot create the directory: Not a directory");
   refused("run " + kSmoke + "moe-layer.json --dump " + scratch.path("none/dump.txt"), 1,
-          scratch.path("none/dump.txt") + ": cannot be written");
+          scratch.path("none/dump.txt") + ": cannot be written: No such file or directory");
 }
 
 TEST_CASE("outputs are made sure of before the work") {
