@@ -18,7 +18,7 @@ const std::string kSource = MOEBIUS_SOURCE_DIR;
 TEST_CASE("show finds the entry that a scenario of the same words finds") {
   const test::Scratch scratch;
   scratch.write("accelerators.json",
-                R"({"sources": {}, "accelerators": {"z": {"base": "h800-sxm", "aliases": ["h100-sxm"]}}})");
+                R"({"sources": {}, "accelerators": {"z": {"base": "a100-sxm", "aliases": ["h100-sxm"]}}})");
   const Catalog catalog(scratch.path("."));
   const ModelCatalog models;
   REQUIRE(catalog.accelerator("h100-sxm").id == "z");
