@@ -247,6 +247,12 @@ void MeasuredTables::take_out_quantise(Cost& cost, const MeasuredTable& table, c
 
 std::optional<Cost> MeasuredTables::cost(const AnalyticModel& chip, const CostQuery& query,
                                          Clocks clocks) const {
+  if (const auto cost = told(chip, query, clocks)) return cost;
+  return stored_dtype(query) == query.dtype ? std::nullopt : carried_to_storage(chip, query, clocks);
+}
+
+std::optional<Cost> MeasuredTables::told(const AnalyticModel& chip, const CostQuery& query,
+                                         Clocks clocks) const {
   for (const int index : by_kind_[static_cast<std::size_t>(query.kind)]) {
     const MeasuredTable& table = tables_[static_cast<std::size_t>(index)];
     auto cost = whole_cost(table, chip, query, clocks);
@@ -262,6 +268,23 @@ std::optional<Cost> MeasuredTables::cost(const AnalyticModel& chip, const CostQu
     return cost;
   }
   return {};
+}
+
+// Of a storage that no table has: the kernels that keep the operand in the type of the arithmetic, by what
+// the model says of both.
+std::optional<Cost> MeasuredTables::carried_to_storage(const AnalyticModel& chip, const CostQuery& query,
+                                                       Clocks clocks) const {
+  CostQuery same = query;
+  same.stored.reset();
+  auto cost = told(chip, same, clocks);
+  if (!cost) return {};
+  const Estimate here = chip.estimate(query, clocks);
+  cost->seconds *= here.seconds / chip.estimate(same, clocks).seconds;
+  cost->seconds = std::max(cost->seconds, roofline(chip.engine().chip, query).seconds());
+  cost->memory_bytes = here.memory_bytes;
+  cost->origin = Origin::kExtrapolated;
+  cost->error = std::max(2 * cost->error, chip.error(query));
+  return cost;
 }
 
 }  // namespace moebius

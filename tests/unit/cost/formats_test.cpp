@@ -64,6 +64,26 @@ TEST_CASE("a table of BF16 over INT8 answers for that and for nothing else") {
   CHECK(tables.cost(model, query, Clocks::kBurst)->origin == Origin::kMeasured);
 }
 
+// A storage that no table has must not beat one that a table has by leaving the tables.
+TEST_CASE("of a storage without a table the one of the arithmetic tells, by what the model says of both") {
+  const MeasuredTables tables = tables_of({gemm_table(DType::kFp8, {30, 240, 1800})});
+  const AnalyticModel model(Catalog().accelerator("h200-sxm"));
+  for (const std::int64_t m : {128, 8192}) {
+    const CostQuery plain = gemm(DType::kFp8, m);
+    CostQuery packed = plain;
+    packed.stored = DType::kInt4;
+    const auto as_stored = tables.cost(model, packed, Clocks::kBurst);
+    const auto as_multiplied = tables.cost(model, plain, Clocks::kBurst);
+    REQUIRE(as_stored);
+    REQUIRE(as_multiplied);
+    const double ratio =
+        model.estimate(packed, Clocks::kBurst).seconds / model.estimate(plain, Clocks::kBurst).seconds;
+    CHECK(as_stored->seconds == Approx(ratio * as_multiplied->seconds));
+    CHECK(as_stored->origin == Origin::kExtrapolated);
+    CHECK(as_stored->error > as_multiplied->error);
+  }
+}
+
 // x[m,k] and y[m,n] in 2 bytes, W[n,k] in 1 + 0 bytes: INT8 has no block scales.
 TEST_CASE("the bytes of a GEMM are those of what is stored") {
   CostQuery query = gemm(DType::kBf16, 64);
