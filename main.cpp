@@ -1,5 +1,7 @@
 // The composition root: it knows all rooms, reads the command line and puts the parts together. Commands that
 // need no executor stand in their rooms (workloads/command_line/); here are those that choose one.
+#include <CLI/CLI.hpp>
+
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -7,8 +9,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <type_traits>
-#include <vector>
 
 #ifdef MOEBIUS_MIMALLOC
 #include <mimalloc.h>
@@ -17,7 +17,6 @@
 
 #include "hw/error.h"
 #include "hw/interrupted.h"
-#include "hw/new_file.h"
 #include "real/alignment_command.h"
 #include "real/bench/measuring_device.h"
 #include "real/calibration/host_device.h"
@@ -40,10 +39,10 @@
 #include "workloads/command_line/calibrate_command.h"
 #include "workloads/command_line/catalog_commands.h"
 #include "workloads/command_line/command.h"
-#include "workloads/command_line/command_line.h"
 #include "workloads/command_line/eplb_command.h"
 #include "workloads/command_line/file_commands.h"
 #include "workloads/command_line/manual.h"
+#include "workloads/command_line/outcome.h"
 #include "workloads/command_line/scenario_commands.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/crosscheck/crosscheck.h"
@@ -141,16 +140,9 @@ void require_meant(const RunArguments& arguments) {
                   "--trace-kernels: expected --executor cuda: only a GPU's kernels are traced");
   if (arguments.executor != ExecutorKind::kEmulate)
     require_unset(arguments.device, "--device: expected --executor emulate: nothing else measures on one");
-  if (carries_out(arguments.executor) && (arguments.detail || arguments.driver))
-    throw input_error(fmt::format("--{}: expected --executor sim or emulate: nothing else is simulated",
-                                  arguments.detail ? "detail" : "driver"));
-}
-
-// Before the work: what could not be written after it.
-void require_outputs(const RunArguments& arguments) {
-  if (!arguments.out.empty()) require_run_directory(arguments.out);
-  for (const std::string& file : {arguments.real.dump_activations, arguments.real.trace_kernels})
-    if (!file.empty()) require_writable(file);
+  const std::string network = arguments.detail ? "--detail" : arguments.driver ? "--driver" : "";
+  if (carries_out(arguments.executor))
+    require_unset(network, network + ": expected --executor sim or emulate: nothing else is simulated");
 }
 
 int run_body(const RunArguments& arguments) {
@@ -162,9 +154,8 @@ int run_body(const RunArguments& arguments) {
   if (arguments.explain) keep_ops(job.scenario);
   if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
     require_schedule(job);
-  if (arguments.executor != ExecutorKind::kHost && arguments.executor != ExecutorKind::kCuda)
-    require_nothing_computed(job, arguments.real);
-  require_outputs(arguments);
+  if (!carries_out(arguments.executor)) require_nothing_computed(job, arguments.real);
+  if (!arguments.out.empty()) require_run_directory(arguments.out);  // before the work
   // From here the schedule is decided and the devices can hold it.
   Hooks hooks{.wants_spans = arguments.explain || !arguments.out.empty()};
   std::optional<ScheduleDump> dump;
@@ -337,6 +328,56 @@ std::vector<Command> all_commands() {
       schema_command()};
 }
 
+struct AddOption {
+  CLI::App& app;
+  const CommandOption& option;
+
+  CLI::Option* operator()(std::monostate) const {
+    return app.add_option_function<std::string>(
+        option.name, [](const std::string&) {}, option.help);
+  }
+  CLI::Option* operator()(bool* flag) const { return app.add_flag(option.name, *flag, option.help); }
+  CLI::Option* operator()(std::vector<std::string>* all) const {
+    return app.add_option(option.name, *all, option.help)->take_all();
+  }
+  template <class T>
+  CLI::Option* operator()(T* value) const {
+    return app.add_option(option.name, *value, option.help);
+  }
+};
+
+void add_command(CLI::App& app, const Command& command, std::function<int()>& chosen) {
+  CLI::App* added = app.add_subcommand(command.name, command.help);
+  added->callback([&] { chosen = command.run; });
+  for (const CommandOption& option : command.options) {
+    CLI::Option* made = std::visit(AddOption{*added, option}, option.target)->required(option.required);
+    if (option.check) made->check(CLI::Validator(option.check, ""));
+  }
+  for (const CommandOption& option : command.options) {
+    CLI::Option* made = added->get_option(option.name);
+    for (const std::string& other : option.needs) made->needs(added->get_option(other));
+    for (const std::string& other : option.excludes) made->excludes(added->get_option(other));
+  }
+}
+
+int start_command(int argc, char** argv) {
+  CLI::App app("Simulates Mixture-of-Experts on any cluster and executes the same schedules.", "moebius");
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  std::vector<Command> commands = all_commands();
+  commands.push_back(manual_command(commands));
+  std::function<int()> chosen;
+  for (const Command& command : commands) add_command(app, command, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() != 0)
+      return told(2, wrong_command_line(argc < 2 ? "" : argv[1], commands, error.what()));
+    return outcome_of([&] { return app.exit(error); });  // --help, --version
+  }
+  return outcome_of(chosen);
+}
+
 // A fault for each page of 4 KiB is a tenth of a short run. The segment that the allocator began with, before
 // main, is told apart.
 void use_large_pages() {
@@ -355,7 +396,5 @@ void use_large_pages() {
 int main(int argc, char** argv) {
   moebius::use_large_pages();
   moebius::tidy_up_when_interrupted();
-  std::vector<moebius::Command> commands = moebius::all_commands();
-  commands.push_back(moebius::manual_command(commands));
-  return moebius::run_command_line(commands, argc, argv);
+  return moebius::start_command(argc, argv);
 }
