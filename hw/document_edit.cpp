@@ -44,17 +44,10 @@ class Assignment {
 
   [[noreturn]] void fail(std::string_view expected, std::string_view found) const {
     throw input_error(
-        fmt::format("{}: --set {}: expected {}, found {}", file_, shown(pointer_), expected, found));
+        fmt::format("{}: --set {}: expected {}, found {}", file_, shown_pointer(pointer_), expected, found));
   }
 
  private:
-  // A pointer is shown as typed unless it would garble the terminal.
-  static std::string shown(std::string_view pointer) {
-    std::string escaped = json_string(pointer);
-    return escaped.size() == pointer.size() + 2 && pointer.size() <= 200 ? std::string(pointer)
-                                                                         : json_excerpt(pointer);
-  }
-
   std::string token(std::string_view escaped) const;
   Value& element(Value& array, const std::string& token) const;
 
@@ -78,7 +71,7 @@ Value Assignment::parsed(std::string_view json_text) const {
     forget_lines(text);
     return text;
   }
-  throw input_error(fmt::format("{}: --set {}: {}", file_, shown(pointer_), failure->sentence));
+  throw input_error(fmt::format("{}: --set {}: {}", file_, shown_pointer(pointer_), failure->sentence));
 }
 
 std::vector<std::string> Assignment::tokens() const {
@@ -128,7 +121,7 @@ Value& Assignment::child(Value& parent, const std::string& token, std::string_vi
   if (parent.kind == Value::Kind::kArray) return element(parent, token);
   if (parent.kind != Value::Kind::kObject)
     fail(fmt::format("an object or an array at {}",
-                     parent_pointer.empty() ? "the root" : shown(parent_pointer)),
+                     parent_pointer.empty() ? "the root" : shown_pointer(parent_pointer)),
          parent.excerpt());
   const auto at = std::find(parent.keys.begin(), parent.keys.end(), token);
   if (at != parent.keys.end()) return parent.items[static_cast<std::size_t>(at - parent.keys.begin())];

@@ -60,7 +60,8 @@ std::size_t character_bytes(std::string_view text) {
   return byte(1) >= low && byte(1) <= high ? size : 0;
 }
 
-// Text of files that nothing has checked: what a terminal could not show is replaced.
+}  // namespace
+
 std::string shown_characters(std::string_view text) {
   std::string shown;
   while (!text.empty()) {
@@ -70,8 +71,6 @@ std::string shown_characters(std::string_view text) {
   }
   return shown;
 }
-
-}  // namespace
 
 std::string json_string(std::string_view text) {
   std::string out;
@@ -87,6 +86,13 @@ std::string shortened(std::string_view text) {
   std::size_t end = kLongestExcerpt - 3;
   while (end > 0 && continues_character(text[end])) --end;
   return std::string(text.substr(0, end)) + "...";
+}
+
+std::string shown_pointer(std::string_view pointer) {
+  constexpr std::size_t kLongest = 200;
+  const bool plain =
+      json_string(pointer).size() == pointer.size() + 2 && shown_characters(pointer) == pointer;
+  return plain && pointer.size() <= kLongest ? std::string(pointer) : json_excerpt(pointer);
 }
 
 std::string json_excerpt(std::string_view text) {

@@ -9,6 +9,12 @@ namespace moebius {
 // `text` between double quotes, control characters, quotes and backslashes escaped; other bytes as they are.
 std::string json_string(std::string_view text);
 
+// Text of files that nothing has checked: what is no UTF-8, which a terminal could not show, is replaced.
+std::string shown_characters(std::string_view text);
+
+// A JSON pointer as it stands, or as an excerpt in quotes where it is very long or would garble the terminal.
+std::string shown_pointer(std::string_view pointer);
+
 // At most 40 bytes of `text`, cut between characters and ended with "..." when something is missing.
 std::string shortened(std::string_view text);
 

@@ -25,15 +25,6 @@ std::string escaped_token(std::string_view key) {
   return token;
 }
 
-// A pointer as a sentence shows it: the keys in it are the user's and may be of any length and hold control
-// characters.
-std::string shown(const std::string& pointer) {
-  constexpr std::size_t kLongest = 200;
-  const std::string text = json_string(pointer.substr(0, kLongest));
-  if (pointer.size() > kLongest || text.size() != pointer.size() + 2) return json_excerpt(pointer);
-  return pointer;
-}
-
 std::string_view si_unit(Dimension dimension) {
   switch (dimension) {
     case Dimension::kTime:
@@ -105,7 +96,7 @@ void require_object(const Value& value, const Place& place) {
 void Place::fail(const std::string& sentence) const {
   const std::string where = line > 0 ? fmt::format("{}:{}:", file, line) : fmt::format("{}: --set", file);
   throw input_error(pointer.empty() ? fmt::format("{} {}", where, sentence)
-                                    : fmt::format("{} {}: {}", where, shown(pointer), sentence));
+                                    : fmt::format("{} {}: {}", where, shown_pointer(pointer), sentence));
 }
 
 Reader::Reader(const Document& document)

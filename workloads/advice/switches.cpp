@@ -81,7 +81,9 @@ class Collector {
     add(plan_.zero == 0 && plan_.dp * plan_.cp > 1, "optimizer states cut over replicas",
         {"/plan/dp/zero=1"});
     add(plan_.zero > 1 && plan_.dp * plan_.cp > 1, "whole parameters and gradients, states cut over replicas",
-        {"/plan/dp/zero=1", "/plan/dp/overlap_gradients=true"});
+        {"/plan/dp/buffers=in-place", "/plan/dp/zero=1", "/plan/dp/overlap_gradients=true"});
+    add(plan_.shard_buffers != ShardBuffers::kInPlace, "shards gathered and summed without copies",
+        {"/plan/dp/buffers=in-place"});
   }
 
   void pipeline() {

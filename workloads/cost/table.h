@@ -38,10 +38,11 @@ class MeasuredTables {
   MeasuredTables(MeasuredTables&&) noexcept;
 
   // The first table that has this kind, type and stored type and stands near (a factor of 16 over all its
-  // keys together), or nothing; of a stored type that no table has, the one that stores the type of the
-  // arithmetic, by what the model says of both. Where the table's kernels quantise their activations and the
-  // question's does not, the GEMM's share of the time: gemm / (gemm + quantise), the first as the model, the
-  // second as quantise() says; where it is the other way round, the sum. No allocation.
+  // keys together), or nothing; of a stored type that no table has (experts apart), the one that stores the
+  // type of the arithmetic, by what the model says of both. Where the table's kernels quantise their
+  // activations and the question's does not, the GEMM's share of the time: gemm / (gemm + quantise), the
+  // first as the model, the second as quantise() says; where it is the other way round, the sum. No
+  // allocation.
   std::optional<Cost> cost(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const;
 
   // What quantising the activations of a GEMM of 8 or 4 bits costs, as the kernels of `table` do it: by the

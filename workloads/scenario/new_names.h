@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "hw/error.h"
+#include "hw/reader.h"
 
 namespace moebius {
 

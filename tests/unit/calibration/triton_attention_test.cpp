@@ -45,7 +45,7 @@ TEST_CASE("Triton's FlashAttention counts where its stack is named") {
   for (const OpKind kind : {OpKind::kAttention, OpKind::kAttentionGrad}) {
     const double alone = triton_attention_seconds(Catalog().accelerator("a100-sxm"),
                                                   {kind == OpKind::kAttentionGrad, true, 8, 2048, 16, 128});
-    CHECK(seconds(kind, named) > 0.98 * alone);
+    CHECK(seconds(kind, named) > 0.95 * alone);
     CHECK(seconds(kind, named) < 1.13 * alone);
     CHECK(seconds(kind, "sglang-0.5.10") < 0.8 * seconds(kind, named));
   }

@@ -97,7 +97,7 @@ TEST_CASE("a chain of nine files is refused and one of eight is not") {
 TEST_CASE("a file to extend that is not there is named") {
   const test::Scratch scratch;
   CHECK(failure_of(scratch.write("a.json", R"({"extends": "none.json"})")) ==
-        scratch.path("none.json") + ": expected a file, found none");
+        scratch.path("a.json") + ":1: /extends: expected a file, found none at " + scratch.path("none.json"));
   CHECK(failure_of(scratch.write("b.json", "{\"extends\":\n 4}")) ==
         scratch.path("b.json") + ":2: /extends: expected a string, found 4");
 }

@@ -106,7 +106,8 @@ TEST_CASE("A wrong pointer or value is told in one sentence") {
       {"/plan", "{\"ep\": 8,}", "--set /plan: expected a key in double quotes behind the comma, found '}'"},
       {"/list", "[1, 2", "--set /list: expected ',' or ']', found the end of the file"},
       {"/plan/ep", "\xff", "--set /plan/ep: expected a value, found byte 0xFF"},
-      {"/\xff", "1", "--set /\xff: expected a JSON pointer such as \"/plan/ep/degree\", found \"/\xff\""},
+      {"/\xff", "1",  // told by the sign for what is no text
+       "--set \"/\uFFFD\": expected a JSON pointer such as \"/plan/ep/degree\", found \"/\uFFFD\""},
   }));
   CHECK(edit_fault(pointer, text) == "x.json: " + sentence);
 }

@@ -32,6 +32,14 @@ TrainingPlan read_plan(const Document& document) {
   return scenario.plan;
 }
 
+// Copies between tensors and shards of them are for plans that shard more than states.
+bool shards_states_alone(const Document& base, const std::vector<Assignment>& settings) {
+  std::string zero = text_at(base, "/plan/dp/zero");
+  for (const Assignment& change : settings)
+    if (change.pointer == "/plan/dp/zero") zero = change.value;
+  return zero != "2" && zero != "3";
+}
+
 }  // namespace
 
 bool is_degree(const std::string& pointer) {
@@ -81,6 +89,7 @@ std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<Study
   if (text_at(base, "/plan/pp/slicing").starts_with('['))
     always.push_back({"/plan/pp/slicing", "\"balanced\""});
   if (!text_at(base, "/plan/dp/shard").empty()) always.push_back({"/plan/dp/shard", "0"});
+  const bool copies = !text_at(base, "/plan/dp/buffers").empty();
   std::size_t count = 1;
   for (const StudyAxis& axis : axes) count *= axis.values.size();
   constexpr std::size_t kMost = 100'000;
@@ -96,6 +105,8 @@ std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<Study
       bundle.settings.push_back({axis.pointer, axis.values[rest % axis.values.size()]});
       rest /= axis.values.size();
     }
+    if (copies && shards_states_alone(base, bundle.settings))
+      bundle.settings.push_back({"/plan/dp/buffers", "\"in-place\""});
     Document document = neutral;
     try {
       for (const Assignment& change : bundle.settings) set_at_pointer(document, change.pointer, change.value);

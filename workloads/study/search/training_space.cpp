@@ -233,7 +233,8 @@ void TrainingSpace::number_bundles() {
     for (const Assignment& change : bundle.settings) {
       const std::string text = change.pointer + "=" + change.value + ";";
       const bool state = change.pointer == "/plan/dp/zero" || change.pointer == "/plan/offload" ||
-                         change.pointer == "/plan/dp/overlap_gradients" || change.pointer == "/plan/dp/shard";
+                         change.pointer == "/plan/dp/overlap_gradients" ||
+                         change.pointer == "/plan/dp/shard" || change.pointer == "/plan/dp/buffers";
       if (!state) variant += text;
       if (!state && change.pointer != "/plan/recompute" && change.pointer != "/plan/overlap/dispatch_combine")
         kind += text;
