@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <map>
+#include <numeric>
 
 #include "tests/laws/simulated_step.h"
 #include "workloads/training/device_speeds.h"
@@ -11,14 +12,18 @@ using namespace moebius;
 
 namespace {
 
-double seconds_of(TrainingJob job, const SpeedVariation& variation, bool fold) {
+StepResult result_of(TrainingJob job, const SpeedVariation& variation, bool fold) {
   const Cluster cluster = make_cluster(instant_network(job.plan.ranks()));
   job.plan.fold = fold;
   if (variation.any()) {
     job.speeds.emplace(variation, 7);
     job.column_kinds = with_slow_columns(job.plan, {}, *job.speeds);
   }
-  return simulate(job, cluster, cost_of_passes()).seconds;
+  return simulate(job, cluster, cost_of_passes());
+}
+
+double seconds_of(const TrainingJob& job, const SpeedVariation& variation, bool fold) {
+  return result_of(job, variation, fold).seconds;
 }
 
 }  // namespace
@@ -31,6 +36,16 @@ TEST_CASE("a step of replicas takes as long as that of the slowest device") {
   const TrainingJob job = equal_stages(1, 4, 32);
   for (const bool fold : {false, true})
     CHECK(seconds_of(job, variation, fold) == Approx(4 * (kForward + kBackward) / slowest).epsilon(1e-5));
+}
+
+// A replica of half the speed: the other one has nothing to do but wait for it where gradients are reduced.
+TEST_CASE("a slow replica holds up no other before they meet") {
+  const StepResult step = result_of(equal_stages(1, 32, 2), {.slow = {{1, 0.5}}}, false);
+  CHECK(step.seconds == Approx(32 * (kForward + kBackward) / 0.5).epsilon(1e-4));
+  const Breakdown& mean = step.metrics.breakdown;
+  const double waiting = std::accumulate(mean.waiting.begin(), mean.waiting.end(), 0.0);
+  CHECK(mean.idle == Approx(waiting).epsilon(1e-3));
+  CHECK(waiting > 0.2 * step.seconds);
 }
 
 // The expected largest of 64 standard normal numbers is 2.3437 (Harter 1961).

@@ -7,7 +7,7 @@
 
 #include "hw/catalog.h"
 #include "tests/catch.h"
-#include "workloads/cost/cost_source.h"
+#include "tests/unit/calibration/stack_cost.h"
 
 namespace moebius {
 namespace {
@@ -21,14 +21,12 @@ double teraflops(const Accelerator& chip, const AttentionRate& row) {
 }
 
 double seconds(OpKind kind, const std::string& stacks) {
-  const Accelerator chip = Catalog().accelerator("h100-sxm");
-  const CostQuery query{
-      .kind = kind,
-      .shape =
-          {.m = 8192, .groups = 1, .heads = 16, .kv_heads = 4, .head_dim = 128, .v_dim = 128, .kv = 8192},
-      .dtype = DType::kBf16,
-      .cores = chip.cores};
-  return make_cost_source(chip, "", stacks)->cost(query).seconds;
+  return seconds_on(
+      "h100-sxm", stacks,
+      {.kind = kind,
+       .shape =
+           {.m = 8192, .groups = 1, .heads = 16, .kv_heads = 4, .head_dim = 128, .v_dim = 128, .kv = 8192},
+       .dtype = DType::kBf16});
 }
 
 }  // namespace

@@ -2,21 +2,17 @@
 #include "workloads/calibration/flashinfer_products.h"
 
 #include "hw/catalog.h"
-#include "workloads/cost/cost_source.h"
 
 #include "hw/error.h"
 #include "tests/catch.h"
+#include "tests/unit/calibration/stack_cost.h"
 
 namespace moebius {
 namespace {
 
 double seconds(const std::string& stacks, std::int64_t m) {
-  const Accelerator chip = Catalog().accelerator("b200-sxm");
-  const CostQuery query{.kind = OpKind::kGemm,
-                        .shape = {.m = m, .n = 7168, .k = 2048},
-                        .dtype = DType::kFp8,
-                        .cores = chip.cores};
-  return make_cost_source(chip, "", stacks)->cost(query).seconds;
+  return seconds_on("b200-sxm", stacks,
+                    {.kind = OpKind::kGemm, .shape = {.m = m, .n = 7168, .k = 2048}, .dtype = DType::kFp8});
 }
 
 }  // namespace

@@ -7,20 +7,18 @@
 
 #include "hw/catalog.h"
 #include "tests/catch.h"
-#include "workloads/cost/cost_source.h"
+#include "tests/unit/calibration/stack_cost.h"
 
 namespace moebius {
 namespace {
 
 double seconds(OpKind kind, const std::string& stacks) {
-  const Accelerator chip = Catalog().accelerator("a100-sxm");
-  const CostQuery query{
-      .kind = kind,
-      .shape =
-          {.m = 16384, .groups = 8, .heads = 16, .kv_heads = 16, .head_dim = 128, .v_dim = 128, .kv = 2048},
-      .dtype = DType::kBf16,
-      .cores = chip.cores};
-  return make_cost_source(chip, "", stacks)->cost(query).seconds;
+  return seconds_on(
+      "a100-sxm", stacks,
+      {.kind = kind,
+       .shape =
+           {.m = 16384, .groups = 8, .heads = 16, .kv_heads = 16, .head_dim = 128, .v_dim = 128, .kv = 2048},
+       .dtype = DType::kBf16});
 }
 
 }  // namespace

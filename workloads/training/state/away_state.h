@@ -24,7 +24,8 @@ int layers_away(const TrainingPlan& plan, int layers);
 // compute, on the lanes of data communication (gathers) and host copies; what it leaves (shards of sums,
 // copies to the host) must be done when the stretch `prefetch` + 1 after it starts to compute. So a device
 // never holds more than prefetch + 1 stretches of what is brought, and as many of what is left. A plan with
-// nothing away: frozen as it is.
+// nothing away: frozen as it is. With /plan/dp/buffers passes of the chip copy what gathers bring, and what
+// is to be summed, where the first stretch uses it and where a stretch has made it.
 FragmentPtr freeze_with_away_state(const TrainingPlan& plan, const std::set<std::uint32_t>& activations,
                                    FragmentBuilder& builder);
 
