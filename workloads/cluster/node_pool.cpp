@@ -41,9 +41,7 @@ void NodePool::repair(int node, Time now) {
 
 void NodePool::finish(Time now) {
   for (int node = 0; node < size(); ++node) {
-    const bool is_free = owner_[node] == kFree;
-    leave(node, now);
-    if (is_free) ++free_;
+    if (owner_[node] != kFree) leave(node, now);
   }
 }
 
