@@ -79,24 +79,33 @@ const std::vector<std::int32_t>& FlowPaths::whole_paths(Fabric::Gates gates) {
   return paths;
 }
 
-// The fabric's own gates, or all pairs of equal rails of the two nodes between which a path is left.
-std::vector<Fabric::Gates> FlowPaths::gates_if_any(int from, int to) {
-  const Fabric::Gates usual = fabric_.gates(from, to);
-  if (health_.all_whole() || !whole_paths(usual).empty()) return {usual};
-  std::vector<Fabric::Gates> left;
+// Pairs of rails of the two nodes between which a path is left; those of an end's own NIC alone, if any.
+std::vector<Fabric::Gates> FlowPaths::gates_around(int from, int to, Fabric::Gates usual) {
+  std::vector<Fabric::Gates> left, keeping;
   const int sender = fabric_.node_of(from), receiver = fabric_.node_of(to);
   for (int a = first_device_of_node_[sender]; a < first_device_of_node_[sender + 1]; ++a) {
     for (int b = first_device_of_node_[receiver]; b < first_device_of_node_[receiver + 1]; ++b) {
       const Fabric::Gates gates = fabric_.gates(a, b);
-      if (gates.sender == a && gates.receiver == b && !whole_paths(gates).empty()) left.push_back(gates);
+      if (gates.sender != a || gates.receiver != b || whole_paths(gates).empty()) continue;
+      left.push_back(gates);
+      if (a == usual.sender || b == usual.receiver) keeping.push_back(gates);
     }
   }
-  return left;
+  return keeping.empty() ? left : keeping;
 }
 
-std::vector<Fabric::Gates> FlowPaths::gates_left(int from, int to) {
-  std::vector<Fabric::Gates> left = gates_if_any(from, to);
-  if (!left.empty()) return left;
+// The fabric's own gates, or one pair of those around them: neighbours of either end take the next one.
+std::optional<Fabric::Gates> FlowPaths::gates_if_any(int from, int to) {
+  const Fabric::Gates usual = fabric_.gates(from, to);
+  if (health_.all_whole() || !whole_paths(usual).empty()) return usual;
+  const std::vector<Fabric::Gates> left = gates_around(from, to, usual);
+  if (left.empty()) return std::nullopt;
+  return left[static_cast<std::size_t>(from + to) % left.size()];
+}
+
+Fabric::Gates FlowPaths::gates_left(int from, int to) {
+  const std::optional<Fabric::Gates> left = gates_if_any(from, to);
+  if (left) return *left;
   const std::string sentence = fmt::format(
       "no way is left from device {} (node {}) to device {} (node {}): too much of the network is broken",
       from, fabric_.node_of(from), to, fabric_.node_of(to));
@@ -105,7 +114,7 @@ std::vector<Fabric::Gates> FlowPaths::gates_left(int from, int to) {
 }
 
 bool FlowPaths::connected(int from, int to) {
-  return fabric_.node_of(from) == fabric_.node_of(to) || !gates_if_any(from, to).empty();
+  return fabric_.node_of(from) == fabric_.node_of(to) || gates_if_any(from, to).has_value();
 }
 
 // A leaf picks among the uplinks from which something leads on, the spine among what leads on from there.
@@ -162,31 +171,24 @@ void FlowPaths::add(FlowPath flow, std::vector<FlowPath>& into, std::size_t firs
   into.push_back(flow);
 }
 
-FlowPath FlowPaths::one_path(int from, int to, const std::vector<Fabric::Gates>& gates, int queue_pair) {
-  const std::uint64_t message =
-      mixed(mixed(seed_, static_cast<std::uint64_t>(from)), static_cast<std::uint64_t>(to));
-  const Fabric::Gates by = gates[(message + static_cast<std::uint64_t>(queue_pair)) % gates.size()];
+FlowPath FlowPaths::one_path(Fabric::Gates by, int queue_pair) {
   const bool by_hash = fabric_.spec().routing == Routing::kEcmp;
   return {by, by_hash ? hashed(by, queue_pair) : by_destination(by), 1.0 / flows_};
 }
 
 FlowPath FlowPaths::of_queue_pair(int from, int to, int queue_pair) {
   if (fabric_.node_of(from) == fabric_.node_of(to)) return {kNoGates, 0, 1.0 / flows_};
-  return one_path(from, to, gates_left(from, to), queue_pair);
+  return one_path(gates_left(from, to), queue_pair);
 }
 
-void FlowPaths::choose_shared(const std::vector<Fabric::Gates>& gates, std::vector<FlowPath>& into) {
-  for (const Fabric::Gates by : gates) {
-    const double share = 1.0 / static_cast<double>(gates.size());
-    const auto levelled = shares_.find({fabric_.leaf_of(by.sender), fabric_.leaf_of(by.receiver)});
-    if (levelled != shares_.end()) {
-      for (const auto& [path, part] : levelled->second) into.push_back({by, path, share * part});
-      continue;
-    }
-    const std::vector<std::int32_t>& paths = whole_paths(by);
-    for (const std::int32_t path : paths)
-      into.push_back({by, path, share / static_cast<double>(paths.size())});
+void FlowPaths::choose_shared(Fabric::Gates by, std::vector<FlowPath>& into) {
+  const auto levelled = shares_.find({fabric_.leaf_of(by.sender), fabric_.leaf_of(by.receiver)});
+  if (levelled != shares_.end()) {
+    for (const auto& [path, part] : levelled->second) into.push_back({by, path, part});
+    return;
   }
+  const std::vector<std::int32_t>& paths = whole_paths(by);
+  for (const std::int32_t path : paths) into.push_back({by, path, 1.0 / static_cast<double>(paths.size())});
 }
 
 void FlowPaths::choose(int from, int to, std::vector<FlowPath>& into) {
@@ -194,10 +196,10 @@ void FlowPaths::choose(int from, int to, std::vector<FlowPath>& into) {
     into.push_back({kNoGates, 0, 1});
     return;
   }
-  const std::vector<Fabric::Gates> gates = gates_left(from, to);
-  if (!single_) return choose_shared(gates, into);
+  const Fabric::Gates by = gates_left(from, to);
+  if (!single_) return choose_shared(by, into);
   const std::size_t first = into.size();
-  for (int i = 0; i < flows_; ++i) add(one_path(from, to, gates, i), into, first);
+  for (int i = 0; i < flows_; ++i) add(one_path(by, i), into, first);
 }
 
 void FlowPaths::wires(int from, int to, const FlowPath& flow, std::vector<WireId>& wires) const {

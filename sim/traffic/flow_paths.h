@@ -11,12 +11,15 @@
 // - adaptive: as spray, but the shares level what the ports carry: see path_balance.h. With nothing broken
 // the
 //   paths between two leaves are alike, level shares are equal ones, and again bundles do.
-// Where no path is left between two NICs, the message leaves and arrives by other rails of the two nodes and
-// goes there and back over the scale-up links: ecmp and static flows by one each, the others by all.
+// Where no path is left between two NICs, the message leaves and arrives by another rail of the two nodes and
+// goes there and back over the scale-up links: libraries move what a dead NIC had to send to one other NIC,
+// so that a message never has more of them than it had. An end whose NIC works keeps it where the fabric
+// allows; messages of different pairs go by different rails.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -64,16 +67,17 @@ class FlowPaths {
   bool connected(int from, int to);  // whether choose() finds a way
 
  private:
-  FlowPath one_path(int from, int to, const std::vector<Fabric::Gates>& gates, int queue_pair);
+  FlowPath one_path(Fabric::Gates by, int queue_pair);
   bool nics_work(Fabric::Gates gates) const;
-  std::vector<Fabric::Gates> gates_if_any(int from, int to);
-  std::vector<Fabric::Gates> gates_left(int from, int to);
+  std::vector<Fabric::Gates> gates_around(int from, int to, Fabric::Gates usual);
+  std::optional<Fabric::Gates> gates_if_any(int from, int to);
+  Fabric::Gates gates_left(int from, int to);
   std::int32_t hashed(Fabric::Gates gates, int queue_pair);
   std::int32_t by_destination(Fabric::Gates gates);
   std::int32_t picked(const std::vector<std::int32_t>& paths, std::uint64_t at_leaf,
                       std::uint64_t at_spine) const;
   void add(FlowPath flow, std::vector<FlowPath>& into, std::size_t first) const;
-  void choose_shared(const std::vector<Fabric::Gates>& gates, std::vector<FlowPath>& into);
+  void choose_shared(Fabric::Gates by, std::vector<FlowPath>& into);
 
   const Fabric& fabric_;
   PathHealth health_;

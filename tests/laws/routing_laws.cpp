@@ -263,3 +263,30 @@ TEST_CASE("messages that NICs post are a tier of their own and no part of the bi
   REQUIRE(result.use.binding()->tier == "NIC posting");
   REQUIRE(result.use.narrowest()->in_network);
 }
+
+// Five nodes of four devices a leaf; the NIC of device 0 is dead. What it had to send to rail 0 of another
+// node goes over one other NIC, as a library moves it: never over more than it had. The nodes behind the
+// other leaf are spread over the three.
+TEST_CASE("a message of a dead NIC goes by one other rail, and those to other nodes by the others") {
+  for (const Routing routing : {Routing::kSpray, Routing::kEcmp, Routing::kAdaptive, Routing::kStatic}) {
+    const Cluster cluster = two_tier_cluster({.ports = 5,
+                                              .per_node = 4,
+                                              .routing = routing,
+                                              .queue_pairs = 16,
+                                              .damaged = {{FabricPart::kNic, 0, 0, 0}}});
+    FlowPaths paths(cluster, 1);
+    std::vector<int> messages(4, 0);
+    for (int node = 5; node < 8; ++node) {
+      std::vector<FlowPath> flows;
+      paths.choose(0, 4 * node, flows);
+      double sum = 0;
+      for (const FlowPath& flow : flows) {
+        CHECK(flow.gates.sender == flows.front().gates.sender);
+        sum += flow.share;
+      }
+      CHECK(sum == Approx(1));
+      ++messages[flows.front().gates.sender];
+    }
+    CHECK(messages == std::vector<int>{0, 1, 1, 1});
+  }
+}
