@@ -105,4 +105,16 @@ TEST_CASE("workers take one request after the other, in order") {
   CHECK(workers.busy() == 21_ms);
 }
 
+// Two milliseconds of the loop for the tokens that are there and three for what has only just come: nothing
+// of them is hidden, though the device ends at the same moment.
+TEST_CASE("a loop cannot work ahead for what was not there") {
+  HostCosts costs = costs_of();
+  costs.overlapped = true;
+  HostLane lane(costs);
+  const Time end = lane.turn({}, kDevice, kWork).end;
+  HostWork fresh = kWork;
+  fresh.anew = true;
+  CHECK(lane.turn(end, kDevice, fresh).end == end + 2_ms + 3_ms + kDevice);
+}
+
 }  // namespace moebius

@@ -133,4 +133,24 @@ TEST_CASE("replicas that all have prompts gather more of them while all decode")
   CHECK(prompts_of(instance, 3) == Tokens{0, 0, 20});
 }
 
+// Half a millisecond of the loop before one of the device. What goes on was prepared beside the iteration
+// before; a request that comes as the last token of all others does was not there then.
+TEST_CASE("a loop that works ahead begins with a request when it comes") {
+  EvenCost cost;
+  InstanceRules rules;
+  rules.replica = rules_of();
+  rules.host.overlapped = true;
+  rules.host.per_iteration = Time{500'000};
+  for (const int output : {1, 2}) {
+    Instance instance(rules, &cost);
+    StepOutcome outcome;
+    instance.replica(0).enqueue({.id = 0, .prompt = 10, .output = output, .chain = {}});
+    const Time first = *instance.begin({});
+    CHECK(first == Time{1'500'000});
+    instance.end(first, outcome);
+    instance.replica(0).enqueue({.id = 1, .prompt = 10, .output = 1, .chain = {}});
+    CHECK(*instance.begin(first) - first == Time{output == 1 ? 1'500'000 : 1'000'000});
+  }
+}
+
 }  // namespace moebius

@@ -16,10 +16,10 @@ void HostTotals::add(const HostTotals& other) {
 }
 
 // The earliest moment at which the device can begin.
-Time HostLane::start(Time now, Time before) {
+Time HostLane::start(Time now, Time before, bool anew) {
   totals_.loop += before;
   if (!costs_.overlapped) return now + before;
-  if (now != ended_) {  // after a pause
+  if (now != ended_ || anew) {  // after a pause, if only a moment's
     loop_free_ = std::max({loop_free_, ended_ + after_, now}) + before;
     return loop_free_;
   }
@@ -41,7 +41,7 @@ Time HostLane::show(Time ready, Time after) {
 
 HostLane::Turn HostLane::turn(Time now, Time device, const HostWork& work) {
   const std::int64_t prepared = costs_.by_change ? work.changes : work.sequences;
-  begun_ = start(now, pending_ + costs_.per_iteration + costs_.per_sequence * prepared);
+  begun_ = start(now, pending_ + costs_.per_iteration + costs_.per_sequence * prepared, work.anew);
   pending_ = {};
   totals_.waits += begun_ - now;
   const Time sampling = costs_.per_sample * work.samples;

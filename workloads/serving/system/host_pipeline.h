@@ -35,6 +35,8 @@ struct HostWork {
   std::int64_t sequences = 0, changes = 0;  // of the fullest replica
   std::int64_t samples = 0;                 // sequences that get a token, likewise
   std::int64_t tokens = 0;                  // that come of it, on all replicas
+  // Nothing was left when the iteration before ended: what is in this one has come since, or at that moment.
+  bool anew = false;
 };
 
 struct HostTotals {
@@ -58,12 +60,12 @@ class HostLane {
   };
   // An iteration that is decided at `now` and takes the device so long. Not overlapped: the loop's work, the
   // device's, and what the loop does with the tokens, one after the other. Overlapped: the loop worked for it
-  // since the device began the iteration before, if that has just ended.
+  // since the device began the iteration before, if that has just ended and left something to prepare.
   Turn turn(Time now, Time device, const HostWork& work);
   const HostTotals& totals() const { return totals_; }
 
  private:
-  Time start(Time now, Time before);
+  Time start(Time now, Time before, bool anew);
   Time show(Time ready, Time after);
 
   HostCosts costs_;

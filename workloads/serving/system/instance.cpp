@@ -152,6 +152,7 @@ void Instance::count_rows() {
 HostWork Instance::host_work() const {
   HostWork work;
   if (!rules_.host.takes_time()) return work;
+  work.anew = anew_;
   for (int i = 0; i < size(); ++i) {
     const StepShape& shape = shapes_[i];
     const std::int64_t sequences = shape.prefill_sequences + shape.decode_sequences;
@@ -181,8 +182,12 @@ void Instance::fill_graphs() {
 
 void Instance::end(Time now, StepOutcome& outcome) {
   CHECK(now <= shown_, "tokens are shown before they are there");
-  for (Replica& replica : replicas_) replica.complete(shown_, outcome);
   busy_ = false;
+  anew_ = true;
+  for (Replica& replica : replicas_) {
+    replica.complete(shown_, outcome);
+    anew_ = anew_ && replica.idle();
+  }
 }
 
 std::int64_t Instance::load(ReplicaBalance by) const {

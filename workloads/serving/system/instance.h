@@ -96,6 +96,7 @@ class Instance {
   HostLane host_;
   Time shown_;
   bool busy_ = false;
+  bool anew_ = true;  // no replica had anything left when the last iteration ended
   Time begun_, until_;
   int turn_ = 0;
   std::int32_t awaited_ = 0, gathered_ = 0;  // iterations
