@@ -54,4 +54,16 @@ TEST_CASE("a chip without a price makes the cost unknown by its name") {
   CHECK(cost_of({pool()}, classes(), time_from_seconds(3600)).unknown.empty());
 }
 
+// A pool that only decodes has no tokens in, and computes again what it drove out: that is part of what its
+// tokens cost.
+TEST_CASE("what classes cost is what all pools cost where decoding computes prompts again") {
+  ServicePoolFigures prompts = pool(), decode = pool();
+  prompts.run.totals.busy_with_prompts = prompts.run.totals.busy;
+  for (ClassTokens& of : prompts.run.tokens) of.output = 0;
+  for (ClassTokens& of : decode.run.tokens) of.input = 0;
+  const CostFigures cost = cost_of({prompts, decode}, classes(), time_from_seconds(3600));
+  CHECK(cost.usd == Approx(12));
+  CHECK(cost.class_usd[0] + cost.class_usd[1] == Approx(cost.usd));
+}
+
 }  // namespace moebius

@@ -11,6 +11,15 @@ ClassTokens tokens_of(const PoolFigures& run) {
   return sum;
 }
 
+// Of what a pool costs, by the time that prompts took. A pool that only decodes may compute those of
+// sequences that it drove out, and has no tokens of prompts on which that could fall: all falls on those it
+// generates.
+double share_of_prompts(const Instance::Totals& totals, const ClassTokens& tokens) {
+  if (tokens.input == 0) return 0;
+  if (tokens.output == 0) return 1;
+  return share(totals.busy_with_prompts.seconds(), totals.busy.seconds());
+}
+
 // Devices are paid for and their nodes run all the time; they take their TDP while they work. What they take
 // while idle is in no catalog, and left out.
 PoolCost cost_of(const ServicePoolFigures& pool, Time span) {
@@ -20,7 +29,7 @@ PoolCost cost_of(const ServicePoolFigures& pool, Time span) {
   PoolCost cost;
   cost.usd = devices * (pool.tariff.usd_per_hour + pool.tariff.tiers_usd_per_hour) * hours;
   cost.usd_idle = cost.usd * (1 - busy);
-  const double prompts = share(totals.busy_with_prompts.seconds(), totals.busy.seconds());
+  const double prompts = share_of_prompts(totals, tokens);
   cost.usd_per_input_token = share(cost.usd * prompts, static_cast<double>(tokens.input));
   cost.usd_per_output_token = share(cost.usd * (1 - prompts), static_cast<double>(tokens.output));
   cost.joules = devices * span.seconds() * (pool.tariff.watts * busy + pool.tariff.overhead_watts);

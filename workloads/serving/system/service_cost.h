@@ -61,7 +61,8 @@ struct PoolCost {
 struct CostFigures {
   std::string unknown;  // a chip without a price: then nothing below but joules counts
   std::vector<PoolCost> pools;
-  std::vector<double> class_usd;  // what the tokens of a class cost in their pools
+  // What the tokens of a class cost in their pools: together all of `usd` but for pools without any tokens.
+  std::vector<double> class_usd;
   double usd = 0, usd_idle = 0, joules = 0;
   std::int64_t input = 0, output = 0;  // tokens of requests that were completed
 };
