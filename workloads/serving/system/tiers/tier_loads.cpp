@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "workloads/serving/system/tiers/tier_state.h"
 
@@ -81,6 +82,18 @@ Time TierState::ready_of(std::int64_t blocks, Time now) const {
   return ready;
 }
 
+// Blocks of other nodes, all of a node together: however they lie in the prompt, they pass its ways one after
+// the other.
+void TierState::count_peers(std::int64_t blocks) {
+  of_peer.resize(nodes.size());
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    const FoundBlock& at = found[i];
+    if (at.source != BlockSource::kRemoteDram && at.source != BlockSource::kRemoteSsd) continue;
+    if (of_peer[at.node].blocks++ == 0) asked_nodes.push_back(at.node);
+    of_peer[at.node].drives += at.source == BlockSource::kRemoteSsd ? 1 : 0;
+  }
+}
+
 // Bytes pass all ways of a transfer at once, so that the slowest one decides; latencies add up. Host memory
 // is passed once by what comes from it, twice by what comes into it first.
 Time TierState::load_end(std::int32_t replica, std::int64_t blocks, Time now, bool commit) {
@@ -97,18 +110,14 @@ Time TierState::load_end(std::int32_t replica, std::int64_t blocks, Time now, bo
   pass(home.memory, of(load.dram + 2 * (load.ssd + load.remote)) * work.memory);
   pass(home.drives, work.reads(of(load.ssd)));
   pass(way.takes_in, of(load.remote) * work.nic);
-  for (std::int64_t i = 0; load.remote > 0 && i < blocks;) {
-    const std::int32_t node = found[i].node;
-    std::int64_t here = 0, drives = 0;
-    const bool remote =
-        found[i].source == BlockSource::kRemoteDram || found[i].source == BlockSource::kRemoteSsd;
-    for (; i < blocks && found[i].node == node; ++i)
-      ++here, drives += found[i].source == BlockSource::kRemoteSsd ? 1 : 0;
-    if (!remote) continue;
-    pass(peer(replica, node).sends, of(here) * work.nic);
-    pass(nodes[node].memory, of(here + drives) * work.memory);
-    pass(nodes[node].drives, work.reads(of(drives)));
+  if (load.remote > 0) count_peers(blocks);
+  for (const std::int32_t node : asked_nodes) {
+    const PeerBlocks peers = std::exchange(of_peer[node], {});
+    pass(peer(replica, node).sends, of(peers.blocks) * work.nic);
+    pass(nodes[node].memory, of(peers.blocks + peers.drives) * work.memory);
+    pass(nodes[node].drives, work.reads(of(peers.drives)));
   }
+  asked_nodes.clear();
   Time latency = rules.host_latency;
   if (load.ssd + load.remote_ssd > 0) latency += rules.ssd_read.latency;
   if (load.remote > 0) latency += rules.fabric_latency * 2;

@@ -37,6 +37,11 @@ struct BlockLoad {
   std::int64_t blocks() const { return dram + ssd + remote; }
 };
 
+// Blocks of a load that another node has, and those of them on its drives.
+struct PeerBlocks {
+  std::int64_t blocks = 0, drives = 0;
+};
+
 struct TierState {
   struct View : TiersBelow {
     View(TierState& owner, std::int32_t index) : state(owner), replica(index) {}
@@ -85,6 +90,7 @@ struct TierState {
   bool holds(const BlockPlace& place, kv::BlockHash hash, std::int32_t& slot);
   BlockLoad load_of(std::int64_t blocks) const;
   Time ready_of(std::int64_t blocks, Time now) const;
+  void count_peers(std::int64_t blocks);
   Time load_end(std::int32_t replica, std::int64_t blocks, Time now, bool commit);
   double compute_seconds(std::int64_t tokens, std::int64_t past);
   double finish_seconds(std::int32_t replica, const PromptAsk& ask, std::int64_t blocks);
@@ -105,9 +111,11 @@ struct TierState {
   std::vector<View> views;
   std::unordered_map<std::int32_t, HeldBlocks> waiting;  // by request
   TurnForecast forecast;
-  ExpectedChain due;              // of fetch_due()
-  std::vector<FoundBlock> found;  // of the prompt in hand
-  bool stale = false;             // the search came to a place that had it no more
+  ExpectedChain due;                      // of fetch_due()
+  std::vector<FoundBlock> found;          // of the prompt in hand
+  std::vector<PeerBlocks> of_peer;        // by node, of the load in hand; zero between loads
+  std::vector<std::int32_t> asked_nodes;  // that have some
+  bool stale = false;                     // the search came to a place that had it no more
   std::vector<StepShape> shapes;
   std::vector<kv::EvictedBlock> fresh;  // in computed(), used again
   TierFigures figures;
