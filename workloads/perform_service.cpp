@@ -19,36 +19,24 @@
 namespace moebius {
 namespace {
 
-// Every rank of a replica sends its part; where latents are the same on each, they share the work, and where
-// there are fewer heads than ranks, each sends the one that it has.
-TransferRules transfer_rules(const Scenario& scenario, const std::vector<ServicePool>& pools) {
+// Bytes and rates are those of the pools at both ends, see pool_rules().
+TransferRules transfer_rules(const Scenario& scenario) {
   TransferRules rules;
   rules.layers = scenario.model.layers;
   rules.layerwise = scenario.service.transfer.layerwise;
   rules.call = scenario.service.transfer.call;
   rules.brings_first_token = scenario.service.transfer.brings_first_token;
-  const ServicePool& from = pools.front();
-  const Cluster& cluster = *from.job->scenario.cluster;
-  const int ranks = from.phase.plan.tp;
-  const bool latent = scenario.model.attention == AttentionKind::kMla;
-  const int copies = latent ? 1 : std::max(1, ranks / scenario.model.kv_heads);
-  rules.bytes_per_token = kv_elements_per_token(scenario.model) * copies * element_bytes(from.phase.plan.kv);
-  if (from.drafter)
-    rules.bytes_per_token +=
-        kv_elements_per_token(from.drafter->scenario.model) * element_bytes(from.phase.plan.kv);
   rules.bytes_per_sequence = state_bytes_per_sequence(scenario.model).value;
-  rules.rate = send_rate(cluster, ranks);
   return rules;
 }
 
-SystemRules system_rules(const Scenario& scenario, const std::vector<ServicePool>& pools,
-                         std::vector<std::unique_ptr<TimedPool>>& timed) {
+SystemRules system_rules(const Scenario& scenario, std::vector<std::unique_ptr<TimedPool>>& timed) {
   SystemRules rules;
   for (const auto& pool : timed) rules.pools.push_back(pool->rules(scenario.service));
   rules.router = scenario.service.router;
   rules.classes = scenario.service.classes;
   rules.admission = scenario.service.admission;
-  if (scenario.service.separate) rules.transfer = transfer_rules(scenario, pools);
+  if (scenario.service.separate) rules.transfer = transfer_rules(scenario);
   return rules;
 }
 
@@ -126,7 +114,7 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   }
   const std::unique_ptr<RequestFeed> feed = request_feed(scenario);
   const auto encoder = served_encoder(scenario, pools, *timed.front(), start);
-  SystemRules rules = system_rules(scenario, pools, timed);
+  SystemRules rules = system_rules(scenario, timed);
   if (encoder && scenario.service.encoder.apart) rules.encoder = encoder->rules();
   ServiceRecord record = record_of(scenario, pools, hooks);
   rules.observer = &record;

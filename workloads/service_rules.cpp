@@ -8,12 +8,26 @@
 
 namespace moebius {
 
+namespace {
+
+// What a replica of so many ranks sends to others: devices may share a NIC. Where a node has none, by the
+// devices' own.
 ByteRate send_rate(const Cluster& cluster, int ranks) {
   const Pool& pool = cluster.pools.front();
   const FabricPool part = part_of_fabric(pool, cluster.fabric.spec());
   if (part.nic_rate.value == 0) return pool.accelerator.nic_rate * ranks;
   return part.nic_rate * std::max(1, ranks / part.devices_per_nic);
 }
+
+// What ranks that decode keep of a token, all together: where there are fewer heads than ranks, each has one.
+// Latents, the same on each, they take in together.
+double kept_bytes(const Model& model, const ServingPlan& plan) {
+  const bool latent = model.attention == AttentionKind::kMla;
+  const int copies = latent ? 1 : std::max(1, plan.tp / model.kv_heads);
+  return kv_elements_per_token(model) * copies * element_bytes(plan.kv);
+}
+
+}  // namespace
 
 PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   const Scenario& scenario = pool.job->scenario;
@@ -42,6 +56,8 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   replica.seed = scenario.seed;
   rules.wan = pool.phase.wan;
   rules.transfer_rate = send_rate(*scenario.cluster, plan.tp * plan.cp);
+  rules.cache_bytes_per_token = kept_bytes(scenario.model, plan);
+  if (pool.drafter) rules.cache_bytes_per_token += kept_bytes(pool.drafter->scenario.model, plan);
   set_engine_rules(service, pool, rules.instance);
   return rules;
 }

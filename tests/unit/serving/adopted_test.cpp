@@ -27,4 +27,36 @@ TEST_CASE("what is adopted while an iteration goes on gets its next token in the
   CHECK(parts[1].past == 8);
 }
 
+// Two sequences of 16 tokens fill ten pages of four when each has 20. The younger one goes when both need a
+// sixth page; it comes back when the other has its twelve tokens, and only then there is a page for a third
+// one.
+TEST_CASE("pages that become free are theirs who were driven out before anybody's who is new") {
+  for (const std::int64_t host_pages : {0, 5}) {
+    ReplicaRules rules;
+    rules.page_tokens = 4;
+    rules.pages = 10;
+    rules.host_pages = host_pages;
+    Replica replica(rules);
+    for (const int id : {0, 1}) {
+      REQUIRE(replica.reserve(id, 16));
+      replica.adopt({.id = id, .prompt = 16, .output = 12}, {});
+    }
+    StepOutcome outcome;
+    const auto step = [&] {
+      replica.plan();
+      replica.complete({}, outcome);
+    };
+    for (int i = 0; i < 4; ++i) step();
+    replica.plan();
+    REQUIRE(replica.preempted() == std::vector<std::int32_t>{1});
+    CHECK_FALSE(replica.reserve(2, 4));
+    replica.complete({}, outcome);
+    while (outcome.finished.empty()) step();
+    CHECK(replica.free_pages() == 10);
+    CHECK_FALSE(replica.reserve(2, 4));
+    step();
+    CHECK(replica.reserve(2, 4));
+  }
+}
+
 }  // namespace moebius

@@ -7,13 +7,14 @@
 #include "workloads/job.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/service_pools.h"
+#include "workloads/service_rules.h"
 
 namespace moebius {
 namespace {
 
-using Changes = std::vector<std::pair<const char*, const char*>>;
+using ChangedKeys = std::vector<std::pair<const char*, const char*>>;
 
-Scenario read(const std::string& file, const Changes& changes) {
+Scenario read(const std::string& file, const ChangedKeys& changes) {
   static const Catalog catalog;
   static const ModelCatalog models;
   Document document =
@@ -50,6 +51,30 @@ TEST_CASE("experts of one pool are placed though those of the other all stand on
       read("smoke/serve-apart.json", {{"/plan/expert_balance", R"({"policy": "static", "redundant": 8})"}});
   CHECK(apart.service.phases[0].plan.slots_of(apart.model.experts) == 128);  // prefill: ep 1
   CHECK(apart.service.phases[1].plan.slots_of(apart.model.experts) == 136);  // decode: ep 8
+}
+
+// Qwen3-30B-A3B: 48 layers of 4 heads with keys and values of 128 in two bytes, Llama 3.1 8B 32 layers of 8.
+// Eight ranks have each head twice, and once.
+TEST_CASE("a cache that goes to more ranks than it has heads goes to each of them, a draft model's too") {
+  const auto bytes_to = [](ChangedKeys changes) {
+    changes.emplace_back("/plan/prefill/ep", R"({"degree": 8})");
+    const Scenario scenario = read("smoke/serve-apart.json", changes);
+    std::vector<double> bytes;
+    for (const ServicePool& pool : service_pools(scenario))
+      bytes.push_back(pool_rules(scenario.service, pool).cache_bytes_per_token);
+    return bytes;
+  };
+  const double once = 48 * 2 * 4 * 128 * 2, llama = 32 * 2 * 8 * 128 * 2;
+  const auto decode_by = [](int tp) {
+    return std::pair("/plan/decode/attention", tp == 8 ? R"({"dp": 1, "tp": 8})" : R"({"dp": 8, "tp": 1})");
+  };
+  const auto guesses = [](const char* text) { return std::pair("/plan/decode/speculative", text); };
+  const char* const kLlama = R"({"mtp": 1, "acceptance": 0.5, "model": "llama-3.1-8b"})";
+  const char* const kItself = R"({"mtp": 1, "acceptance": 0.5, "model": "qwen3-30b-a3b"})";
+  CHECK(bytes_to({decode_by(1)}) == std::vector<double>{once, once});
+  CHECK(bytes_to({decode_by(8)}) == std::vector<double>{once, 2 * once});
+  CHECK(bytes_to({decode_by(8), guesses(kLlama)}) == std::vector<double>{once + llama, 2 * once + llama});
+  CHECK(bytes_to({decode_by(8), guesses(kItself)}) == std::vector<double>{2 * once, 4 * once});
 }
 
 }  // namespace moebius

@@ -32,34 +32,66 @@ void ServingSystem::State::start_transfers(const Location& at) {
   }
 }
 
-// Layer by layer, the transfer went on beside the computation from its beginning, where there was room at
-// once; the last layer is left in any case.
+// Of what decodes it, the format and the heads count.
+double ServingSystem::State::cache_bytes(std::int32_t id) const {
+  const LiveRequest& request = live[id];
+  const double own = pool_of(request.decode).cache_bytes_per_token;
+  return (own > 0 ? own : rules.transfer.bytes_per_token) * request.moments.input +
+         rules.transfer.bytes_per_sequence;
+}
+
+// Layer by layer, a cache leaves while its prompt is computed, as far as both ports are idle. Tokens of the
+// last iteration leave from the end of its first layer on, those before them from the beginning; the last
+// layer of the last ones is left in any case.
+Time ServingSystem::State::sent_meanwhile(std::int32_t id, Time whole) {
+  const LiveRequest& request = live[id];
+  const TransferRules& transfer = rules.transfer;
+  const Replica::LastChunk chunk = replica(request.prefill).last_chunk(id);
+  const Time last{
+      static_cast<std::int64_t>(static_cast<double>(whole.ns) * chunk.tokens / request.moments.input)};
+  const Time first_layer = chunk.begun + Time{(now - chunk.begun).ns / transfer.layers};
+  CachePort &from = port(request.prefill), &to = port(request.decode);
+  return pass_meanwhile(from, to, request.moments.admitted + transfer.latency, now, whole - last) +
+         pass_meanwhile(from, to, first_layer + transfer.latency, now,
+                        last - Time{last.ns / transfer.layers});
+}
+
+// What has not left while the prompt was computed, where there was room at once, goes behind all that is to
+// go.
 void ServingSystem::State::start_transfer(std::int32_t id) {
   const LiveRequest& request = live[id];
   const TransferRules& transfer = rules.transfer;
-  const double bytes = transfer.bytes_per_token * request.moments.input + transfer.bytes_per_sequence;
-  if (rules.carrier) {
-    transferred += bytes;
-    return rules.carrier->move_cache(id, request.prefill, request.decode);
-  }
+  const double bytes = cache_bytes(id);
+  transferred += bytes;
+  if (rules.carrier) return rules.carrier->move_cache(id, request.prefill, request.decode);
   const ByteRate rate = std::min(rate_of(request.prefill), rate_of(request.decode));
   const Time whole = time_from_seconds(Bytes{bytes} / rate) + Time{transfer.call.ns * transfer.layers};
-  const bool early = transfer.layerwise && request.prefilled == now;
-  const Time begin = early ? request.moments.admitted : now;
   CachePort &from = port(request.prefill), &to = port(request.decode);
   TieredCache* const tiers = pools[request.prefill.pool].tiers.get();
-  if (tiers != nullptr) from.free = std::max(from.free, tiers->sends_from(number_of(request.prefill)));
-  const Time start = std::max({begin, from.free, to.free}) + transfer.latency;
-  const Time least = early ? Time{whole.ns / transfer.layers} : Time{};
-  Time end = std::max(start + whole, now + least);
+  if (tiers != nullptr) from.take(from.free(), tiers->sends_from(number_of(request.prefill)));
+  const bool early = transfer.layerwise && request.prefilled == now;
+  const Time sent = early ? sent_meanwhile(id, whole) : Time{};
+  const Time begin = std::max({now, from.free(), to.free()});
+  Time end = begin + (sent.ns > 0 ? Time{} : transfer.latency) + (whole - sent);
   if (request.prefill.pool != request.decode.pool) {
+    const Time there = early ? request.moments.admitted : now;
     for (const Location& at : {request.prefill, request.decode})
-      if (pool_of(at).wan) end = std::max(end, pools[at.pool].caches.pass(begin, bytes, *pool_of(at).wan));
+      if (pool_of(at).wan) end = std::max(end, pools[at.pool].caches.pass(there, bytes, *pool_of(at).wan));
   }
-  from.free = to.free = end;
+  from.take(begin, end);
+  to.take(begin, end);
   if (tiers != nullptr) tiers->sent(number_of(request.prefill), end);
-  transferred += bytes;
   post(end, ServiceEvent::Kind::kTransfer, id);
+}
+
+// As one that has its first token and goes on.
+Sequence ServingSystem::State::decoding_of(std::int32_t id) const {
+  const RequestMoments& moments = live[id].moments;
+  return {.id = id,
+          .prompt = moments.input,
+          .output = moments.output - 1,
+          .priority = rules.classes[moments.service_class].priority,
+          .number = static_cast<std::uint32_t>(live[id].tag)};
 }
 
 void ServingSystem::State::end_transfer(std::int32_t id) {
@@ -70,8 +102,7 @@ void ServingSystem::State::end_transfer(std::int32_t id) {
         std::max(request.moments.handed_over, instance(request.decode).until());
   if (rules.transfer.brings_first_token) learn_first_token(id);
   replica(request.prefill).release(id);
-  replica(request.decode)
-      .adopt({id, request.moments.input, request.moments.output - 1, {}}, request.moments.first_token);
+  replica(request.decode).adopt(decoding_of(id), request.moments.first_token);
   kick(request.prefill);
   kick(request.decode);
 }

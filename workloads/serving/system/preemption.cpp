@@ -49,7 +49,8 @@ void Replica::preempt_youngest() {
                        .output = sequence.left,
                        .chain = chain,
                        .priority = sequence.priority,
-                       .since = sequence.since});
+                       .since = sequence.since,
+                       .number = sequence.number});
   waiting_tokens_ += sequence.context + 1;
   ++seen_, ++known_;
 }

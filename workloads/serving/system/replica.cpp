@@ -104,33 +104,10 @@ std::int64_t Replica::load(const Sequence& next, std::int64_t there) {
   return loaded.blocks;
 }
 
-bool Replica::reserve(std::int32_t id, std::int32_t prompt) {
-  if (occupied_ >= rules_.max_running || !make_room(held_by(prompt))) return false;
-  hold(held_by(prompt));
-  if (tables_ != nullptr) tables_->begin(id, {}, held_by(prompt));
-  ++occupied_;
-  expected_ = std::max<std::int64_t>(0, expected_ - 1);
-  return true;
-}
-
-void Replica::adopt(const Sequence& sequence, Time since) {
-  left_ += sequence.output;
-  expected_tokens_ = std::max<std::int64_t>(0, expected_tokens_ - sequence.prompt);
-  decode({sequence.id, sequence.prompt, sequence.output, 0, since, sequence.priority});
-}
-
 void Replica::decode(const Decoding& sequence) {
   decoding_.push_back(sequence);
   context_ += sequence.context;
   ++changes_;
-}
-
-void Replica::release(std::int32_t id) {
-  const auto at = std::find_if(handed_over_.begin(), handed_over_.end(),
-                               [id](const Decoding& sequence) { return sequence.id == id; });
-  CHECK(at != handed_over_.end(), fmt::format("sequence {} was not handed over", id));
-  leave(*at);
-  handed_over_.erase(at);
 }
 
 // Its pages are free; of shared blocks, for whoever comes next with the same prefix.
@@ -220,6 +197,7 @@ std::int32_t Replica::take_chunk(Prefilling& prefilling, std::int64_t budget) {
   const bool alone = shape_.prefill_tokens == 0;
   if (left > budget && !rules_.chunked && !alone) return 0;
   prefilling.chunk = rules_.chunked ? static_cast<std::int32_t>(std::min<std::int64_t>(left, budget)) : left;
+  prefilling.begun = now_;
   shape_.prefill_tokens += prefilling.chunk;
   shape_.prefill_pairs += causal_pairs(prefilling.done, prefilling.chunk);
   ++shape_.prefill_sequences;
@@ -354,14 +332,14 @@ void Replica::complete_prefill(Time end, StepOutcome& outcome) {
     if (sequence.since) outcome.gaps.push_back({end - *sequence.since, 1});
     --sequence.output;
     --left_;
-    const Decoding next{sequence.id, sequence.prompt,  sequence.output, share(prefilling),
-                        end,         sequence.priority};
+    const Decoding next{sequence.id, sequence.prompt,   sequence.output, share(prefilling),
+                        end,         sequence.priority, sequence.number};
     if (next.left == 0) {
       outcome.finished.push_back(next.id);
       leave(next);
     } else if (rules_.hands_over) {
       left_ -= next.left;
-      handed_over_.push_back(next);
+      handed_over_.push_back({next, {prefilling.begun, prefilling.chunk}});
     } else {
       decode(next);
     }

@@ -70,6 +70,8 @@ struct Sequence {
   std::int32_t images = 0;    // of the prompt, which are encoded here before it
   // Of one that had tokens and was driven out: when its last one was there.
   std::optional<Time> since = {};
+  // Of the request in the traffic, by which guesses hold or not; ids are given again.
+  std::uint32_t number = 0;
 };
 
 struct TokenGap {  // between one token and the next of so many sequences
@@ -132,11 +134,18 @@ class Replica {
   void expect(std::int32_t prompt);
 
   // Decoding what another replica prefilled: pages first, then, when they are filled, the sequence itself.
-  // `since` is when its last token was there.
+  // `since` is when its last token was there. None while sequences that were driven out wait to come back.
   bool reserve(std::int32_t id, std::int32_t prompt);
   void adopt(const Sequence& sequence, Time since);
   // A sequence that was handed over is not needed any more.
   void release(std::int32_t id);
+  // The last part of a prompt that was computed, of a sequence that is handed over: when its iteration was
+  // decided, and its tokens.
+  struct LastChunk {
+    Time begun;
+    std::int32_t tokens = 0;
+  };
+  LastChunk last_chunk(std::int32_t id) const;
 
   // Decides the next iteration; empty when there is nothing to do. `admitted` and `preempted` are of this
   // decision: a preempted sequence waits again, all it had to be computed once more.
@@ -181,12 +190,18 @@ class Replica {
     Sequence sequence;
     kv::Lease lease = {};              // of blocks that were there already
     std::int32_t done = 0, chunk = 0;  // tokens computed, and of this iteration
+    Time begun = {};                   // the iteration of its last chunk
   };
   struct Decoding {
     std::int32_t id = 0, context = 0, left = 0;  // context: tokens in the cache
     std::int32_t shared = 0;                     // pages of it in shared blocks
     Time since;                                  // its last token
     std::int32_t priority = 0;
+    std::uint32_t number = 0;  // see Sequence
+  };
+  struct HandedOver {
+    Decoding sequence;
+    LastChunk chunk;
   };
   // What a sequence has of shared blocks, from the end of its prompt until it leaves.
   struct Shared {
@@ -195,6 +210,7 @@ class Replica {
   };
 
   void decode(const Decoding& sequence);
+  std::size_t handed_over(std::int32_t id) const;
   void receive();
   bool gathers();
   void plan_prefill(std::int64_t budget);
@@ -232,7 +248,8 @@ class Replica {
   std::int32_t unseen_for_ = 0;       // iterations since the loop looked for requests
   bool prompts_before_ = false;       // in the iteration before
   std::vector<Prefilling> prefilling_;
-  std::vector<Decoding> decoding_, handed_over_;
+  std::vector<Decoding> decoding_;
+  std::vector<HandedOver> handed_over_;
   std::deque<Decoding> swapped_;  // in the host's memory, the first to come back in front
   std::int64_t swapped_pages_ = 0;
   StepShape shape_;

@@ -30,7 +30,7 @@ void Replica::plan_decode() {
 std::int32_t Replica::tokens_of(const Decoding& sequence) const {
   std::int32_t tokens = 1;
   if (rules_.speculation.drafts > 0) {
-    const std::uint64_t key = rules_.seed ^ RandomStream::finalise(static_cast<std::uint64_t>(sequence.id));
+    const std::uint64_t key = rules_.seed ^ RandomStream::finalise(std::uint64_t{sequence.number});
     RandomStream stream(RandomStream::finalise(key + RandomStream::kGolden * sequence.left));
     while (tokens <= rules_.speculation.drafts && stream.unit() < rules_.speculation.holds(tokens - 1))
       ++tokens;

@@ -36,7 +36,8 @@ std::vector<RoutedPool> ServingSystem::State::routed_pools() {
   return routed;
 }
 
-// Pools whose caches could hold it; one that only takes in prompts, where another goes on with it.
+// Pools whose caches could hold it; one that only takes in prompts, where another goes on with it or its
+// first token is its last.
 std::uint64_t ServingSystem::State::pools_with_room(std::int32_t input, std::int32_t output,
                                                     std::int32_t service_class) const {
   const std::uint64_t may = rules.classes[service_class].pools;
@@ -48,7 +49,8 @@ std::uint64_t ServingSystem::State::pools_with_room(std::int32_t input, std::int
      : role == PoolRole::kPrefill ? prompts
                                   : decoding) |= std::uint64_t{1} << p;
   }
-  return both | (decoding != 0 || only_prefills ? prompts | decoding : 0);
+  const bool ends_with_prompt = only_prefills || output == 1;
+  return both | (decoding != 0 || ends_with_prompt ? prompts | decoding : 0);
 }
 
 RouteRequest ServingSystem::State::route_of(std::int32_t id) const {
@@ -149,15 +151,20 @@ void ServingSystem::State::enqueue(std::int32_t id) {
     return start_transfers(at);
   }
   send_ahead(id);
-  replica(at).enqueue({id, moments.input, only_prefills ? 1 : moments.output, chain_of(id),
-                       rules.classes[moments.service_class].priority, live[id].images});
+  replica(at).enqueue({.id = id,
+                       .prompt = moments.input,
+                       .output = only_prefills ? 1 : moments.output,
+                       .chain = chain_of(id),
+                       .priority = rules.classes[moments.service_class].priority,
+                       .images = live[id].images,
+                       .number = static_cast<std::uint32_t>(live[id].tag)});
 }
 
 // Its prompt's cache and first token are there: it needed room, and no transfer.
 void ServingSystem::State::adopt_cached(std::int32_t id) {
   RequestMoments& moments = live[id].moments;
   moments.admitted = moments.first_token = moments.handed_over = now;
-  replica(live[id].decode).adopt({id, moments.input, moments.output - 1, {}}, now);
+  replica(live[id].decode).adopt(decoding_of(id), now);
 }
 
 // Requests of one moment share their first iteration.

@@ -10,6 +10,7 @@
 
 #include "hw/error.h"
 #include "workloads/serving/separation/encoder_pool.h"
+#include "workloads/serving/system/cache_port.h"
 #include "workloads/serving/system/serving_system.h"
 
 namespace moebius {
@@ -45,12 +46,6 @@ struct LiveRequest {
   std::int64_t block_tokens = 0;
   Time forecast;        // of its first token, where it was admitted by one
   Time token_forecast;  // of each further one, where the router goes by forecasts
-};
-
-// A replica's port: what it sends and takes in goes one after the other.
-struct CachePort {
-  Time free;
-  std::deque<std::int32_t> waiting;  // requests whose caches are to come, in order
 };
 
 struct PoolState {
@@ -110,6 +105,7 @@ struct ServingSystem::State {
   RouteRequest route_of(std::int32_t id) const;
   void show_tokens(const Location& at);
   ByteRate rate_of(const Location& at) const;
+  double cache_bytes(std::int32_t id) const;
   void carry_out(const ServiceEvent& event);
   void end_iteration(std::int32_t instance);
   void take_in(std::int32_t id);
@@ -122,6 +118,8 @@ struct ServingSystem::State {
   void hand_over(std::int32_t id);
   void start_transfers(const Location& at);
   void start_transfer(std::int32_t id);
+  Sequence decoding_of(std::int32_t id) const;
+  Time sent_meanwhile(std::int32_t id, Time whole);
   void end_transfer(std::int32_t id);
   void kick(const Location& at);
   void note_decision(const Location& at);

@@ -34,11 +34,12 @@ struct PoolRules {
   std::optional<WanRules> wan = {};     // between users and the pool; nothing: no time and no limit
   double usd_per_second = 0;            // of an instance, as the router sees it; 0: not known
   ByteRate transfer_rate = {};          // of a replica; 0: the one of all
+  double cache_bytes_per_token = 0;     // that come here to be decoded; 0: as of all
   std::optional<TierRules> tiers = {};  // below its replicas; of pools that take prompts
 };
 
 // How a cache moves from the replica that computed it to the one that decodes. Each replica sends, and takes
-// in, one cache after the other.
+// in, one cache after the other; layers that leave as they are computed go where it does neither meanwhile.
 struct TransferRules {
   double bytes_per_token = 0;
   double bytes_per_sequence = 0;    // beside those of its tokens
