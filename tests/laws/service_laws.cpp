@@ -204,4 +204,74 @@ TEST_CASE("users who wait for answers keep as many requests in the system as the
   CHECK(system.metrics().figures().completed == 500);
 }
 
+namespace {
+
+// Of equal lengths, one every `gap`.
+class EqualRequests : public TrafficStream {
+ public:
+  EqualRequests(int requests, Time gap, int input, int output)
+      : left_(requests), gap_(gap), input_(input), output_(output) {}
+  bool next(TrafficRequest& request) override {
+    request = {};
+    request.arrival = now_;
+    request.input_tokens = input_;
+    request.output_tokens = output_;
+    now_ += gap_;
+    return left_-- > 0;
+  }
+
+ private:
+  int left_;
+  Time gap_, now_;
+  int input_, output_;
+};
+
+ServiceMetrics metrics_of(const SystemRules& rules, std::unique_ptr<RequestFeed> feed) {
+  ServingSystem system(rules, *feed);
+  while (system.advance()) continue;
+  return system.metrics();
+}
+
+}  // namespace
+
+// By Little's law the requests in the system are their rate times how long each takes: eight but for the end,
+// when users find nothing more to ask. Answers of one pool are half a second on their way back.
+TEST_CASE("users ask again when they have their answer, though others were answered first") {
+  RowCost cost;
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1, 1), pool_of(PoolRole::kBoth, cost, 1, 1)};
+  rules.pools[0].wan = WanRules{{500'000'000}, {1e12}};
+  const ServiceMetrics metrics = metrics_of(
+      rules, std::make_unique<ClosedFeed>(std::make_unique<EqualRequests>(1000, Time{}, 200, 20), 8));
+  const ServingFigures figures = metrics.figures();
+  CHECK(figures.completed == 1000);
+  CHECK(1000 * figures.e2e.mean / metrics.span().seconds() == Approx(8).epsilon(0.03));
+}
+
+// Two hundred within 20 ms, each received for 100: of those that come before the first is there four are
+// taken.
+TEST_CASE("requests on their way are in the queue that is limited") {
+  RowCost cost;
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1, 1)};
+  rules.pools[0].instance.host.reception = Time{100'000'000};
+  rules.admission = {AdmissionPolicy::kQueueLimit, 4};
+  const ServiceMetrics metrics = metrics_of(
+      rules, std::make_unique<OpenFeed>(std::make_unique<EqualRequests>(200, Time{100'000}, 500, 20)));
+  CHECK(metrics.classes()[0].completed == 4);
+  CHECK(metrics.classes()[0].turned_away == 196);
+}
+
+// 2,000 tokens are 32 pages: prefill has 200, decoding 10.
+TEST_CASE("a request that ends with its first token needs no room where others go on") {
+  RowCost cost;
+  SystemRules rules = apart(cost);
+  rules.pools[1].instance.replica.pages = 10;
+  for (const int output : {1, 2}) {
+    const ServiceMetrics metrics = metrics_of(
+        rules, std::make_unique<OpenFeed>(std::make_unique<EqualRequests>(5, Time{}, 2000, output)));
+    CHECK(metrics.classes()[0].completed == (output == 1 ? 5 : 0));
+  }
+}
+
 }  // namespace moebius

@@ -89,8 +89,9 @@ AdmissionRules read_admission(Section& plan) {
   rules.policy =
       section.choice<AdmissionPolicy>("policy", kAdmissionPolicies, AdmissionPolicy::kNone, "by what");
   const bool limited = rules.policy == AdmissionPolicy::kQueueLimit;
-  rules.most_waiting =
-      section.integer("most_waiting", {0, 1 << 24}, 64, "policy queue-limit: requests without pages yet");
+  rules.most_waiting = section.integer(
+      "most_waiting", {0, 1 << 24}, 64,
+      "policy queue-limit: requests of a replica without pages yet, those on their way to it too");
   section.allow_only("most_waiting", limited, "policy \"queue-limit\"");
   section.finish();
   return rules;

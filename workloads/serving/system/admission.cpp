@@ -24,8 +24,8 @@ bool admits(const AdmissionRules& rules, Router& router, const Replica& replica,
   switch (rules.policy) {
     case AdmissionPolicy::kNone:
       return true;
-    case AdmissionPolicy::kQueueLimit:
-      return replica.load().waiting < rules.most_waiting;
+    case AdmissionPolicy::kQueueLimit:  // those on their way there will wait before it
+      return replica.load().waiting + replica.load().expected < rules.most_waiting;
     case AdmissionPolicy::kPredicted:
       return in_time(router, at, request, now);
   }

@@ -25,11 +25,11 @@ ClosedFeed::ClosedFeed(std::unique_ptr<TrafficStream> traffic, std::int64_t user
 }
 
 std::optional<Time> ClosedFeed::due() {
-  return free_.empty() ? std::nullopt : requests_.due(free_.front());
+  return free_.empty() ? std::nullopt : requests_.due(free_.top());
 }
 
 void ClosedFeed::take(Arrival& arrival) {
-  arrival.tag = requests_.take(free_.front(), arrival.request);
+  arrival.tag = requests_.take(free_.top(), arrival.request);
   free_.pop();
 }
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <queue>
+#include <vector>
 
 #include "hw/units.h"
 #include "workloads/serving/system/due_requests.h"
@@ -54,7 +56,9 @@ class ClosedFeed : public RequestFeed {
 
  private:
   DueRequests requests_;
-  std::queue<Time> free_;  // when users became free to ask, in order
+  // When users are free to ask. Answers on a long way back are said early: the first in time is not the one
+  // that was said first.
+  std::priority_queue<Time, std::vector<Time>, std::greater<>> free_;
 };
 
 }  // namespace moebius

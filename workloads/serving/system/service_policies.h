@@ -29,7 +29,7 @@ enum class AdmissionPolicy : std::uint8_t {
 
 struct AdmissionRules {
   AdmissionPolicy policy = AdmissionPolicy::kNone;
-  std::int64_t most_waiting = 0;  // kQueueLimit: on a replica, without pages yet
+  std::int64_t most_waiting = 0;  // kQueueLimit: on a replica or on their way there, without pages
 };
 
 }  // namespace moebius
