@@ -79,19 +79,28 @@ const std::vector<std::int32_t>& FlowPaths::whole_paths(Fabric::Gates gates) {
   return paths;
 }
 
-// Pairs of rails of the two nodes between which a path is left; those of an end's own NIC alone, if any.
+// Of each NIC beside a broken one, or of each of the sender's, the best pair with the other node that a path
+// is left between: with the NIC that the other end has anyway, else with the one of equal rail.
 std::vector<Fabric::Gates> FlowPaths::gates_around(int from, int to, Fabric::Gates usual) {
-  std::vector<Fabric::Gates> left, keeping;
-  const int sender = fabric_.node_of(from), receiver = fabric_.node_of(to);
-  for (int a = first_device_of_node_[sender]; a < first_device_of_node_[sender + 1]; ++a) {
-    for (int b = first_device_of_node_[receiver]; b < first_device_of_node_[receiver + 1]; ++b) {
-      const Fabric::Gates gates = fabric_.gates(a, b);
-      if (gates.sender != a || gates.receiver != b || whole_paths(gates).empty()) continue;
-      left.push_back(gates);
-      if (a == usual.sender || b == usual.receiver) keeping.push_back(gates);
-    }
+  const int node[2] = {fabric_.node_of(from), fabric_.node_of(to)};
+  const int moves = health_.share({WireKind::kNicIn, fabric_.nic_of(usual.receiver)}) > 0 ? 0 : 1;
+  const int stays = moves == 0 ? usual.receiver : usual.sender;
+  const int first = first_device_of_node_[node[moves]], beyond = first_device_of_node_[node[moves] + 1];
+  const int other = first_device_of_node_[node[1 - moves]], end = first_device_of_node_[node[1 - moves] + 1];
+  const auto leads = [&](int mine, int theirs) {
+    const Fabric::Gates wanted = moves == 0 ? Fabric::Gates{mine, theirs} : Fabric::Gates{theirs, mine};
+    const Fabric::Gates gates = fabric_.gates(wanted.sender, wanted.receiver);
+    return gates.sender == wanted.sender && gates.receiver == wanted.receiver && !whole_paths(gates).empty();
+  };
+  std::vector<Fabric::Gates> left;
+  for (int mine = first; mine < beyond; ++mine) {
+    const int equal = std::min(end - 1, other + mine - first);
+    int best = leads(mine, stays) ? stays : leads(mine, equal) ? equal : -1;
+    for (int theirs = other; best < 0 && theirs < end; ++theirs)
+      if (leads(mine, theirs)) best = theirs;
+    if (best >= 0) left.push_back(moves == 0 ? Fabric::Gates{mine, best} : Fabric::Gates{best, mine});
   }
-  return keeping.empty() ? left : keeping;
+  return left;
 }
 
 // The fabric's own gates, or one pair of those around them: neighbours of either end take the next one.
