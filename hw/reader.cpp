@@ -258,10 +258,23 @@ std::size_t Reader::choice_index(std::string_view key, const std::vector<std::st
                                  found.excerpt(), string ? suggestion(found.text, names) : ""));
 }
 
+namespace {
+
+// The nearest key, or all of them where none is near and they can be read at a glance.
+std::string keys_meant(const std::string& key, std::vector<std::string> known) {
+  constexpr std::size_t kMost = 24;
+  const std::string nearest = suggestion(key, known);
+  if (!nearest.empty() || known.empty() || known.size() > kMost) return nearest;
+  std::sort(known.begin(), known.end());
+  return fmt::format("; known are \"{}\"", fmt::join(known, "\", \""));
+}
+
+}  // namespace
+
 void Reader::finish() const {
   for (const std::string& key : value_->keys)
     if (std::find(known_.begin(), known_.end(), key) == known_.end())
-      place_of(key).fail(fmt::format("unknown key {}{}", json_excerpt(key), suggestion(key, known_)));
+      place_of(key).fail(fmt::format("unknown key {}{}", json_excerpt(key), keys_meant(key, known_)));
 }
 
 }  // namespace moebius

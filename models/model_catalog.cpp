@@ -113,7 +113,10 @@ int ModelCatalog::index_of(const std::string& name) const {
 std::string ModelCatalog::unknown(const std::string& name) const {
   std::vector<std::string> candidates;
   for (const auto& row : names_) candidates.push_back(row.first);
-  return fmt::format("unknown model \"{}\"{}", name, suggestion(name, candidates));
+  return fmt::format(
+      "unknown model \"{}\"{}; `moebius list models` names all, and {{\"base\": NAME, ...changes}} describes "
+      "another",
+      name, suggestion(name, candidates));
 }
 
 Model ModelCatalog::model(const std::string& name) const {

@@ -12,6 +12,7 @@
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/algorithms.h"
 #include "workloads/serving/frameworks.h"
+#include "workloads/set_option.h"
 #include "workloads/table_text.h"
 
 namespace moebius {
@@ -213,29 +214,64 @@ std::string hyphens(std::string text) {
       fmt::format("show: unknown name \"{}\"{}; `moebius list` names all", name, suggestion(name, known)));
 }
 
+// What a scenario says that names an entry (`key`: with changes) and changes it.
+Document entry_of(const std::string& name, const std::string& key, const std::vector<std::string>& sets) {
+  Document entry{"show", {}};
+  entry.root.kind = sets.empty() ? Value::Kind::kString : Value::Kind::kObject;
+  if (sets.empty()) entry.root.text = name;
+  if (!sets.empty()) set_at_pointer(entry, "/" + key, '"' + name + '"');
+  apply_sets(sets, entry);
+  return entry;
+}
+
+Accelerator changed_accelerator(const std::string& name, const Catalog& catalog,
+                                const std::vector<std::string>& sets) {
+  if (sets.empty()) return catalog.accelerator(name);
+  const Document entry = entry_of(name, "base", sets);
+  return catalog.accelerator(entry.root, {entry.file, "", 0});
+}
+
 // Of anything but a fabric, as a scenario that names it would find it.
-std::string entry_text(const std::string& name, const Shelves& shelves) {
+std::string entry_text(const std::string& name, const Shelves& shelves,
+                       const std::vector<std::string>& sets) {
   const Catalog& catalog = shelves.hardware;
+  const Document entry = entry_of(name, "base", sets);
+  const Place place{entry.file, "", 0};
   if (catalog.has_accelerator(name)) {
-    const Accelerator chip = catalog.accelerator(name);
+    const Accelerator chip = catalog.accelerator(entry.root, place);
     return heading(chip.id, chip.aliases, "accelerator, " + chip.vendor) + facts_text(chip.facts, catalog);
   }
   if (catalog.has_node(name)) {
-    const Node node = catalog.node(name);
+    const Node node = catalog.node(entry.root, place);
     return heading(node.id, node.aliases, "node") + facts_text(node.facts, catalog);
   }
   if (catalog.has_storage(name)) {
-    const Storage device = catalog.storage(name);
+    const Storage device = catalog.storage(entry.root, place);
     return heading(device.id, device.aliases, "storage") + facts_text(device.facts, catalog);
   }
   const std::string hyphened = hyphens(name);
   for (const std::string& called : {name, hyphened})
-    if (shelves.models.has(called)) return model_text(shelves.models.model(called));
+    if (shelves.models.has(called))
+      return model_text(shelves.models.model(entry_of(called, "base", sets).root, place));
   unknown(name, shelves);
 }
 
-std::string scenario_network(const std::string& file, const Shelves& shelves, const NetworkView& view) {
-  const Scenario scenario = read_scenario(load_scenario(file), shelves.hardware, shelves.models);
+Scenario changed_scenario(const std::string& file, const Shelves& shelves,
+                          const std::vector<std::string>& sets) {
+  Document document = load_scenario(file);
+  apply_sets(sets, document);
+  return read_scenario(document, shelves.hardware, shelves.models);
+}
+
+void require_cluster(const Scenario& scenario, const std::string& file) {
+  if (!scenario.cluster || scenario.cluster->pools.empty())
+    throw input_error(fmt::format("{}: expected a scenario with a cluster, found none", file));
+}
+
+std::string scenario_network(const std::string& file, const Shelves& shelves, const NetworkView& view,
+                             const std::vector<std::string>& sets) {
+  const Scenario scenario = changed_scenario(file, shelves, sets);
+  require_cluster(scenario, file);
   return fmt::format("{}: network of the scenario, {}\n", file, scenario.cluster->fabric.spec().type) +
          network_text(*scenario.cluster, view) + imported_text(scenario.model);
 }
@@ -264,15 +300,25 @@ std::string list_text(std::string_view what, const Shelves& shelves) {
                                 fmt::join(listable(), "\", \""), what, suggestion(what, listable())));
 }
 
-std::string show_text(const std::string& name, const Shelves& shelves, const NetworkView& view) {
-  if (name.ends_with(".json")) return scenario_network(name, shelves, view);
+Accelerator shown_accelerator(const std::string& name, const Shelves& shelves,
+                              const std::vector<std::string>& sets) {
+  if (!name.ends_with(".json")) return changed_accelerator(name, shelves.hardware, sets);
+  const Scenario scenario = changed_scenario(name, shelves, sets);
+  require_cluster(scenario, name);
+  return scenario.cluster->pools.front().accelerator;
+}
+
+std::string show_text(const std::string& name, const Shelves& shelves, const NetworkView& view,
+                      const std::vector<std::string>& sets) {
+  if (name.ends_with(".json")) return scenario_network(name, shelves, view, sets);
   const Catalog& catalog = shelves.hardware;
   if (catalog.has_fabric(name)) {
-    const FabricSpec spec = catalog.fabric(name);
+    const Document entry = entry_of(name, "type", sets);
+    const FabricSpec spec = catalog.fabric(entry.root, {entry.file, "", 0}, {});
     return heading(spec.type, spec.aliases, "fabric") + facts_text(spec.facts, catalog) + "\n" +
            network_text(spec, catalog, view);
   }
-  std::string text = entry_text(name, shelves);
+  std::string text = entry_text(name, shelves, sets);
   require_network(view, name);
   return text;
 }

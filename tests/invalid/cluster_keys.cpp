@@ -22,7 +22,7 @@ TEST_CASE("flows that go nowhere are refused at their key") {
             {"/workload/flows/1/to", "128", "/workload/flows/1/to: device 128 is none of the 128 ranks"},
             {"/workload/flows/1/to", "32", "/workload/flows/1/to: device 32 sends to itself"},
             {"/workload/flows", "[]", "/workload/flows: expected at least one flow, found none"},
-            {"/workload/bytes", "1 MB", R"(/workload/bytes: unknown key "bytes")"},
+            {"/workload/bytes", "1 MB", R"(/workload/bytes: unknown key "bytes"; known are "algorithm", "channels", "dtype", "fan_in", "flows", "fold", "groups", "operation", "pattern", "ranks", "receiver", "tenants")"},
         });
   Document incast = base("validate/flows-incast-16.json");
   set_at_pointer(incast, "/workload/pattern", "permutation");
@@ -42,7 +42,7 @@ TEST_CASE("tenants that do not fit beside each other are refused at the tenant a
              "/workload/tenants/1/stride: expected at least the block of 8, found 4"},
             {"/workload/tenants/1/queue", "8",
              "/workload/tenants/1/queue: expected an integer from 0 to 7, found 8"},
-            {"/workload/ranks", "8", R"(/workload/ranks: unknown key "ranks")"},
+            {"/workload/ranks", "8", R"(/workload/ranks: unknown key "ranks"; known are "dtype", "fold", "tenants")"},
         });
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("the matrix of an all-to-all is complete and says how much") {
              R"(/workload/matrix: rows say how much everyone sends: expected no bytes beside them)"},
             {"/workload/matrix", R"({"zipf": -1})",
              R"(/workload/matrix/zipf: expected a number from 0 to 10, found -1)"},
-            {"/workload/matrix", R"({"zipf": 1, "seed": 2})", R"(/workload/matrix/seed: unknown key "seed")"},
+            {"/workload/matrix", R"({"zipf": 1, "seed": 2})", R"(/workload/matrix/seed: unknown key "seed"; known are "zipf")"},
         });
   const auto of_two = [](const char* matrix) {
     Document document = base("smoke/alltoall-256.json");

@@ -17,7 +17,7 @@ TEST_CASE("the host's work is none or measured or times by name") {
   check(kEngine, "/plan/scheduler/host_overhead", "guessed",
         "/plan/scheduler/host_overhead: expected \"none\", \"measured\" or an object of times, found "
         "\"guessed\"");
-  check(kEngine, "/plan/scheduler/host_overhead", R"({"per_word": "1 us"})", "unknown key \"per_word\"");
+  check(kEngine, "/plan/scheduler/host_overhead", R"({"per_word": "1 us"})", R"(unknown key "per_word"; known are "per_image", "per_iteration", "per_prompt_token", "per_request", "per_sample", "per_sequence", "per_token")");
   check(
       kEngine, "/plan/scheduler/host_per_iteration", "1 ms",
       "/plan/scheduler/host_overhead: host_per_iteration and host_per_sequence say the same: expected one of "
@@ -89,7 +89,7 @@ TEST_CASE("guesses need somebody who makes them, and a chance for each") {
         "/plan/decode/speculative/mtp: qwen3-30b-a3b has no module that guesses: expected 0, or \"model\" "
         "beside it");
   check(kEngine, "/plan/decode/speculative/model", "qwen3-8c",
-        "unknown model \"qwen3-8c\" (did you mean \"qwen3-8b\"?)");
+        R"(unknown model "qwen3-8c" (did you mean "qwen3-8b"?); `moebius list models` names all, and {"base": NAME, ...changes} describes another)");
   check(kEngine, "/plan/decode/speculative/acceptance_by_place", "[0.5]",
         "/plan/decode/speculative/acceptance_by_place: expected 0 numbers from 0 to 1, one for each guess, "
         "found "

@@ -160,7 +160,7 @@ TEST_CASE("kernels that show cannot draw, and options that do not belong to them
       "\"norm-grad\", \"quantise\", \"transpose-quantise\", \"activation\", \"activation-grad\", \"adam\", "
       "found \"gem\" (did you mean \"gemm\"?)");
   refused(show + "--kernel gemm --n 7168", 2,
-          "--kernel gemm: expected two of --m, --n, --k, the third is swept; found --n");
+          "--kernel gemm: expected two of --m, --n, --k, the third is swept, or all three; found --n");
   refused(show + "--kernel gemm --n 7168 --k 0", 2, "--k: expected 1 to 1073741824, found 0");
   refused(show + "--kernel gemm --n 7168 --k 2048 --heads 2", 2,
           "--kernel gemm does not take --heads; it takes --m, --n, --k");

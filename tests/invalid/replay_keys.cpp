@@ -31,7 +31,7 @@ TEST_CASE("a replay is refused for a wrong key") {
        {"/cache/structure", "tree",
         "/cache/structure: expected one of \"hash\", \"trie\", \"hybrid\", found \"tree\" (did you mean "
         "\"trie\"?)"},
-       {"/cluster", "{}", "/cluster: unknown key \"cluster\""}});
+       {"/cluster", "{}", R"(/cluster: unknown key "cluster"; known are "$schema", "cache", "expect", "extends", "kind", "moebius", "name", "seed", "workload")"}});
 }
 
 TEST_CASE("a path stands in for the generator and null for an endless cache") {

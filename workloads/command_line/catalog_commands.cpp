@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,7 @@ namespace {
 
 struct ShowArguments {
   std::string name, data;
+  std::vector<std::string> sets;
   KernelRequest kernel;
   NetworkView view;
 };
@@ -42,11 +44,12 @@ CommandOptions view_options_of(NetworkView& view) {
 
 std::string shown(const ShowArguments& arguments) {
   const Library library(arguments.data);
+  const Shelves shelves{library.hardware, library.models};
   if (arguments.kernel.kind.empty()) {
     require_no_kernel(arguments.kernel);
-    return show_text(arguments.name, {library.hardware, library.models}, arguments.view);
+    return show_text(arguments.name, shelves, arguments.view, arguments.sets);
   }
-  const Accelerator chip = library.hardware.accelerator(arguments.name);
+  const Accelerator chip = shown_accelerator(arguments.name, shelves, arguments.sets);
   return to_text(kernel_curve(arguments.kernel, chip, *make_cost_source(chip, arguments.data)));
 }
 
@@ -79,8 +82,9 @@ Command show_command() {
                            .target = &arguments->name,
                            .help = "id or alias; or a scenario file, for its network",
                            .required = true};
+  const CommandOption set{"--set", &arguments->sets, "/json/pointer=value: changes it; may be given again"};
   return {"show", "show one accelerator, node, fabric, storage device or model with its sources",
-          joined({{name},
+          joined({{name, set},
                   kernel_options_of(arguments->kernel),
                   view_options_of(arguments->view),
                   {data_option(arguments->data)}}),

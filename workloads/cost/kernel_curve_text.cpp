@@ -194,7 +194,7 @@ std::string to_text(const KernelCurve& curve) {
   if (std::any_of(curve.points.begin(), curve.points.end(), is_step))
     text += fmt::format("  step: longer than at {} - {}: a new wave or row of tiles; the first ones\n",
                         curve.sweep.axis, curve.sweep.grain);
-  return text + "\n" + plot(curve);
+  return curve.points.size() > 1 ? text + "\n" + plot(curve) : text;
 }
 
 }  // namespace moebius

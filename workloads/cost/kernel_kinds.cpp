@@ -69,17 +69,21 @@ std::int32_t need_count(const Kind& kind, const KernelRequest& request, Size siz
 }
 
 // Two of m, n and k are given, the third is swept: the rows of a layer, or the tokens of a weight gradient.
+// With all three there is one point.
 void fill_gemm(const Kind& kind, const KernelRequest& request, KernelSweep& sweep) {
   const Size sizes[] = {&KernelRequest::m, &KernelRequest::n, &KernelRequest::k};
   const auto missing = [&](Size size) { return !(request.*size); };
-  if (std::count_if(std::begin(sizes), std::end(sizes), missing) != 1) {
+  if (std::count_if(std::begin(sizes), std::end(sizes), missing) > 1) {
     std::vector<Size> given;
     std::remove_copy_if(std::begin(sizes), std::end(sizes), std::back_inserter(given), missing);
-    throw input_error(fmt::format("--kernel {}: expected two of --m, --n, --k, the third is swept; found {}",
-                                  kind.name, given.empty() ? "none" : names_of(given)));
+    throw input_error(
+        fmt::format("--kernel {}: expected two of --m, --n, --k, the third is swept, or all three; found {}",
+                    kind.name, given.empty() ? "none" : names_of(given)));
   }
-  const Size swept = *std::find_if(std::begin(sizes), std::end(sizes), missing);
-  sweep.axis = name_of(swept);
+  const auto* const swept = std::find_if(std::begin(sizes), std::end(sizes), missing);
+  const bool one_point = swept == std::end(sizes);
+  sweep.axis = name_of(one_point ? &KernelRequest::m : *swept);
+  if (one_point) sweep.first = sweep.last = *request.m;
   sweep.shape = [=](std::int64_t x) {
     return Shape{.m = request.m.value_or(x), .n = request.n.value_or(x), .k = request.k.value_or(x)};
   };
@@ -89,7 +93,7 @@ void fill_gemm(const Kind& kind, const KernelRequest& request, KernelSweep& swee
 void fill_grouped_gemm(const Kind& kind, const KernelRequest& request, KernelSweep& sweep) {
   const std::int32_t groups = need_count(kind, request, &KernelRequest::groups);
   fill_gemm(kind, request, sweep);
-  sweep.last = 1 << 16;
+  if (sweep.first < sweep.last) sweep.last = 1 << 16;
   sweep.grain = groups;
   sweep.shape = [groups, shape = sweep.shape](std::int64_t x) {
     Shape grouped = shape(x);

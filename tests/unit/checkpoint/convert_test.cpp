@@ -7,8 +7,8 @@
 #include "workloads/checkpoint/checkpoint_writer.h"
 #include "workloads/checkpoint/new_directory.h"
 
-#include "tests/catch.h"
 #include <csignal>
+#include "tests/catch.h"
 
 namespace moebius::test {
 namespace {
@@ -17,20 +17,20 @@ namespace fs = std::filesystem;
 
 // A catalog that knows the small models, by a file beside them.
 ModelCatalog catalog_of(const Scratch& scratch) {
-  scratch.write("models.json", R"({"models": {
+  scratch.write("models.json", R"({"sources": {"T": "a test"}, "models": {
     "latent": {"layers": 3, "hidden": 32, "vocabulary": 64, "heads": 4, "attention": "mla",
       "mla": {"q_rank": 12, "kv_rank": 16, "nope_dim": 8, "rope_dim": 4, "v_dim": 6}, "dense_width": 48, "first_dense": 1,
-      "mtp_layers": 1, "source": "a test", "status": "derived",
+      "mtp_layers": 1, "source": "T", "status": "derived",
       "experts": {"routed": 8, "active": 2, "width": 16, "shared": 1, "shared_width": 16, "score": "sigmoid"}},
     "grouped": {"layers": 2, "hidden": 32, "vocabulary": 64, "heads": 4, "attention": "gqa", "kv_heads": 2, "head_dim": 8,
-      "dense_width": 48, "source": "a test", "status": "derived"},
+      "dense_width": 48, "source": "T", "status": "derived"},
     "gated": {"layers": 2, "hidden": 32, "vocabulary": 64, "heads": 4, "attention": "gqa", "kv_heads": 2, "head_dim": 8,
-      "source": "a test", "status": "derived",
+      "source": "T", "status": "derived",
       "experts": {"routed": 4, "active": 4, "width": 16, "shared": 1, "shared_width": 24, "shared_gate": true}},
     "biased": {"layers": 2, "hidden": 32, "vocabulary": 64, "heads": 4, "attention": "gqa", "kv_heads": 2, "head_dim": 8,
-      "biases": "qkv", "dense_width": 48, "source": "a test", "status": "derived"},
+      "biases": "qkv", "dense_width": 48, "source": "T", "status": "derived"},
     "mixtral": {"layers": 2, "hidden": 32, "vocabulary": 64, "heads": 4, "attention": "gqa", "kv_heads": 2, "head_dim": 8,
-      "source": "a test", "status": "derived", "experts": {"routed": 4, "active": 2, "width": 16}}}})");
+      "source": "T", "status": "derived", "experts": {"routed": 4, "active": 2, "width": 16}}}})");
   return ModelCatalog(scratch.path(""));
 }
 
@@ -82,6 +82,10 @@ void require_round_trip(const std::string& model_name, const Tensors& tensors,
   }
   convert({.in = in, .to = "hf", .out = scratch.path("out"), .model = ""}, catalog);
   require_equal(tensors_in(scratch.path("out")), tensors);
+  // Hugging Face's files say whose they are, too.
+  convert({.in = scratch.path("out"), .to = layouts.back(), .out = scratch.path("again"), .model = ""},
+          catalog);
+  CHECK(Checkpoint(scratch.path("again")).index().weights.size() == tensors.size());
 }
 
 }  // namespace
@@ -192,7 +196,8 @@ TEST_CASE("what cannot be converted is refused in one sentence, and nothing is w
   CHECK(fault({.in = in, .to = "hf", .out = out, .model = ""}, catalog) ==
         in + ": expected config.json beside the weights, found none: name the model with --model");
   CHECK(fault({.in = in, .to = "hf", .out = out, .model = "latnet"}, catalog) ==
-        "unknown model \"latnet\" (did you mean \"latent\"?)");
+        R"(unknown model "latnet" (did you mean "latent"?); `moebius list models` names all, and {"base": NAME, )"
+        R"(...changes} describes another)");
   CHECK(fault({.in = in, .to = "hf", .out = out, .model = "grouped"}, catalog)
             .find("tensor \"model.layers.0.self_attn.") != std::string::npos);
   CHECK(fault({.in = scratch.path(""), .to = "hf", .out = out, .model = "latent"}, catalog) ==

@@ -241,7 +241,9 @@ TEST_CASE("a corrupt journal is told by file and line and what was expected") {
   fails_with(kLine + "\n" + kLine.substr(0, 30),
              "2: expected '\"' at the end of a string, found the end of the file");
   fails_with("17\n", "1: expected an object, found 17");
-  fails_with(kLine.substr(0, kLine.size() - 1) + ", \"colour\": 1}\n", "1: /colour: unknown key \"colour\"");
+  fails_with(kLine.substr(0, kLine.size() - 1) + ", \"colour\": 1}\n", R"(1: /colour: unknown key "colour"; known are "cores", "device", "dtype", "fused_quantise", "groups", )"
+             R"("head_dim", "heads", "hot", "k", "kind", "kv", "kv_heads", "m", "n", "repetitions", "seconds", )"
+             R"("spread", "stored", "v_dim", "window")");
   wrong = kLine;
   wrong.replace(wrong.find("\"m\": 8"), 6, "\"rows\": [1, -2]");
   fails_with(wrong + "\n", "1: /rows: expected rows of 0 .. 2e9, found -2");

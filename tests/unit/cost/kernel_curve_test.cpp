@@ -228,6 +228,22 @@ TEST_CASE("the text holds every point and no line is wider than the page") {
     }
 }
 
+TEST_CASE("a product of which all sizes are given is one point of the curve over its rows, and no plot") {
+  KernelRequest request;
+  request.kind = "gemm";
+  request.n = 7168, request.k = 2048;
+  const KernelCurve over_rows = analytic_curve(request);
+  request.m = 4096;
+  const KernelCurve one = analytic_curve(request);
+  REQUIRE(one.points.size() == 1);
+  for (const KernelPoint& point : over_rows.points) {
+    if (point.x == 4096) CHECK(one.points.front().cost.seconds == point.cost.seconds);
+  }
+  CHECK(one.points.front().x == 4096);
+  CHECK_THAT(to_text(one), !Catch::Contains("against"));
+  CHECK_THAT(to_text(over_rows), Catch::Contains("against"));
+}
+
 TEST_CASE("sizes beyond any time on Earth are printed, not refused") {
   KernelRequest request = sized("gemm");
   request.n = request.k = 1 << 30;
@@ -239,7 +255,8 @@ TEST_CASE("options that a kind needs, does not take or cannot have are refused w
   KernelRequest gemm;
   gemm.kind = "gemm";
   gemm.n = 7168;
-  CHECK(refusal(gemm) == "--kernel gemm: expected two of --m, --n, --k, the third is swept; found --n");
+  CHECK(refusal(gemm) ==
+        "--kernel gemm: expected two of --m, --n, --k, the third is swept, or all three; found --n");
   KernelRequest grouped = sized("grouped-gemm");
   grouped.groups.reset();
   CHECK(refusal(grouped) == "--kernel grouped-gemm: expected --groups, found none");

@@ -53,7 +53,7 @@ TEST_CASE("names lead to models by id and alias, in any case") {
 TEST_CASE("an unknown name suggests the nearest") {
   CHECK(catalog_error(R"("deepseek-v5")")
             .find("scenario.json:1: /model: unknown model \"deepseek-v5\" (did you mean ") == 0);
-  CHECK_THROWS_WITH(ModelCatalog().model("qqq"), "unknown model \"qqq\"");
+  CHECK_THROWS_WITH(ModelCatalog().model("qqq"), R"(unknown model "qqq"; `moebius list models` names all, and {"base": NAME, ...changes} describes another)");
 }
 
 TEST_CASE("every entry is consistent, has a source, and says when it cannot run") {

@@ -27,6 +27,21 @@ TEST_CASE("show finds the entry that a scenario of the same words finds") {
   CHECK(show_text("DeepSeek_V3", {catalog, models}).starts_with("deepseek-v3: model"));
 }
 
+TEST_CASE("show changes an entry, or a scenario, as a scenario changes it") {
+  const Catalog catalog;
+  const ModelCatalog models;
+  const Shelves shelves{catalog, models};
+  CHECK(shown_accelerator("h100-sxm", shelves, {"/power=500 W"}).power.value == 500);
+  CHECK_THAT(show_text("h100-sxm", shelves, {}, {"/power=500 W"}), Contains("500"));
+  CHECK_THAT(show_text("deepseek-v3", shelves, {}, {"/layers=4"}), Contains("4"));
+  const std::string scenario = kSource + "/scenarios/smoke/moe-64-h800.json";
+  CHECK(shown_accelerator(scenario, shelves, {}).id == "h800-sxm");
+  CHECK(shown_accelerator(scenario, shelves, {"/cluster/pools/0/accelerator=h100-sxm"}).id == "h100-sxm");
+  CHECK_THROWS_WITH(show_text("h100-sxm", shelves, {}, {"/powr=500 W"}), Contains(R"(unknown key "powr")"));
+  CHECK_THROWS_WITH(show_text("h100-sxm", shelves, {}, {"power=500 W"}),
+                    "--set: expected /json/pointer=value, found \"power=500 W\"");
+}
+
 TEST_CASE("what was read of a model's file is told") {
   const std::string config = kSource + "/tests/handbook/config.json";
   Document document = load_document(kSource + "/scenarios/smoke/moe-layer.json");
