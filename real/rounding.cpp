@@ -187,6 +187,16 @@ void round_parts(std::span<Real> values, std::int64_t part, DType dtype) {
     round_scaled(Block<Real>{&values[first], part, 1}, dtype);
 }
 
+template <class Real>
+void round_by(std::span<Real> values, double largest, DType dtype) {
+  CHECK(dtype == DType::kFp8, fmt::format("{} has no scales of tensors", to_string(dtype)));
+  const double scale = static_cast<float>(largest / kLargestFp8);
+  if (scale == 0) return;
+  for (Real& value : values) value = static_cast<Real>(round_fp8_e4m3(value / scale) * scale);
+}
+
+template void round_by(std::span<float>, double, DType);
+template void round_by(std::span<double>, double, DType);
 template void round_parts(std::span<float>, std::int64_t, DType);
 template void round_parts(std::span<double>, std::int64_t, DType);
 template void round_weights(std::span<float>, std::int64_t, std::int64_t, DType, const ScaleFormat&);

@@ -50,4 +50,8 @@ void round_weights(std::span<Real> values, std::int64_t columns, std::int64_t pe
 template <class Real>
 void round_parts(std::span<Real> values, std::int64_t part, DType dtype);
 
+// Some elements of a tensor with one scale, whose largest magnitude is `largest`; 0: all are.
+template <class Real>
+void round_by(std::span<Real> values, double largest, DType dtype);
+
 }  // namespace moebius

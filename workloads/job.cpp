@@ -14,6 +14,7 @@
 #include "workloads/report/report.h"
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/placement_keys.h"
+#include "workloads/set_option.h"
 #include "workloads/shape_jobs.h"
 #include "workloads/study/placement/placed_job.h"
 #include "workloads/training/layer_speed.h"
@@ -25,14 +26,6 @@
 namespace moebius {
 
 namespace {
-
-void apply(const std::string& set, Document& document) {
-  const std::size_t equals = set.find('=');
-  if (set.empty() || set[0] != '/' || equals == std::string::npos) {
-    throw input_error(fmt::format("--set: expected /json/pointer=value, found \"{}\"", set));
-  }
-  set_at_pointer(document, set.substr(0, equals), set.substr(equals + 1));
-}
 
 // Whether ranks of one class would stand in pools of different kinds, or differ in what is beyond them.
 bool is_mixed(const Scenario& scenario) {
@@ -57,7 +50,7 @@ void unfold_where_ranks_differ(Scenario& scenario) {
 }
 
 Scenario read(Document& document, const Changes& changes, const Library& library) {
-  for (const std::string& set : changes.sets) apply(set, document);
+  apply_sets(changes.sets, document);
   if (changes.seed) set_at_pointer(document, "/seed", std::to_string(*changes.seed));
   Scenario scenario = read_scenario(document, library.hardware, library.models);
   if (changes.unfold) {
@@ -299,6 +292,11 @@ void require_executable(const Job& job) {
         fmt::format("{}: /plan/precision/scaling \"history\" is simulated only: executors keep no magnitudes "
                     "of steps before",
                     name));
+  if (job.scenario.plan.gathers_fp8())
+    throw run_error(fmt::format(
+        "{}: shards that are gathered in 8 bits are simulated only: executors quantise whole weights "
+        "(/plan/precision/weights \"bf16\")",
+        name));
   if (job.scenario.plan.launch != LaunchMode::kHidden)
     throw run_error(fmt::format("{}: /plan/launch is simulated only: executors launch as they do", name));
   if (!job.scenario.faults.empty())

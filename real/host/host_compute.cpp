@@ -168,6 +168,23 @@ void transpose_quantise(OpContext<Real>& c, int output) {
   c.store().write_unrounded(c.output_id(output), std::move(x));
 }
 
+// Some rows of a tensor with one scale, whose largest magnitudes all members have found of their own rows.
+template <class Real>
+bool is_piece_of_scaled(OpContext<Real>& c) {
+  return c.shape().groups > 0 && c.op().num_inputs == 2;
+}
+
+template <class Real>
+void quantise_piece(OpContext<Real>& c) {
+  Matrix<Real> x = c.in(0);
+  Real most = 0;
+  for (const Real largest : c.in(1).values) most = std::max(most, largest);
+  if (!c.options().exact) round_by<Real>(x.values, most, c.output_tensor(0).dtype);
+  const auto window = row_window(*c.submission().fragment, c.op(), c.op().num_inputs);
+  for (int i = 0; i < c.op().num_outputs; ++i)
+    c.store().write_rounded_rows(c.output_id(i), *window, x);  // either way the same values
+}
+
 // Of what stores with one scale for the tensor find by themselves.
 template <class Real>
 void largest(OpContext<Real>& c) {
@@ -234,6 +251,7 @@ double compute(OpContext<Real>& c) {
       largest(c);
       return 0;
     case OpKind::kQuantise:
+      if (is_piece_of_scaled(c)) return quantise_piece(c), 0;
       c.out(0, c.in(0));  // rounded as it is stored
       if (c.op().num_outputs == 2) transpose_quantise(c, 1);
       return 0;

@@ -132,6 +132,12 @@ void TensorStore<Real>::write(std::int32_t tensor, Matrix<Real> value) {
 template <class Real>
 void TensorStore<Real>::write_rows(std::int32_t tensor, const RowWindow& window, Matrix<Real> rows) {
   round(describe(tensor), rows);
+  write_rounded_rows(tensor, window, rows);
+}
+
+template <class Real>
+void TensorStore<Real>::write_rounded_rows(std::int32_t tensor, const RowWindow& window,
+                                           const Matrix<Real>& rows) {
   Matrix<Real>& whole = change(tensor);
   const std::int64_t run = window.rows * whole.columns;
   CHECK(static_cast<std::int64_t>(rows.values.size()) == window.blocks * run,

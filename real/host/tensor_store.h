@@ -86,6 +86,7 @@ class TensorStore {
                        Matrix<Real> value);  // the value is already of the tensor's format
   // Some rows of it; the others stay, or are zeros.
   void write_rows(std::int32_t tensor, const RowWindow& window, Matrix<Real> rows);
+  void write_rounded_rows(std::int32_t tensor, const RowWindow& window, const Matrix<Real>& rows);
   bool holds(std::int32_t tensor) const;
 
   const Tensor& describe(std::int32_t tensor) const { return fragment_->tensors[tensor]; }

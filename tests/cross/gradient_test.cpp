@@ -203,6 +203,13 @@ TEST_CASE("norms of heads and stretched positions on tensor-parallel ranks: grad
   }
 }
 
+TEST_CASE("heads that positions turn in part: gradients of every parameter agree with finite differences") {
+  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
+  job.model.rotary_dim = 4;  // of 8
+  job.model.experts = {};
+  require_gradients(job);
+}
+
 TEST_CASE("sigmoid gate, plain activation, queries without a latent, sliding window: gradients agree") {
   TrainingJob job = small_job(small_model(AttentionKind::kMla));
   job.model.mla.q_rank = 0;

@@ -31,6 +31,16 @@ TEST_CASE("interleaved stages have the loss of one rank") {
     require_same_losses(deep_job(tied), on_ranks(deep_job(tied), PipelineKind::kInterleaved));
 }
 
+TEST_CASE("stages of the embedding or the head alone have the loss of one rank") {
+  for (const bool tied : {false, true}) {
+    for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kInterleaved, PipelineKind::kZbV}) {
+      TrainingJob thin = on_ranks(deep_job(tied), kind, kind == PipelineKind::k1F1B ? 4 : 2);
+      thin.plan.layers = {0, 2, 2, 0};
+      require_same_losses(deep_job(tied), thin);
+    }
+  }
+}
+
 TEST_CASE("weights' gradients that are late have the loss of one rank") {
   require_same_losses(deep_job(), on_ranks(deep_job(), PipelineKind::kZbH1));
   require_same_losses(deep_job(true), on_ranks(deep_job(true), PipelineKind::kZbV));

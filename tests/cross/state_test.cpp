@@ -102,6 +102,10 @@ TEST_CASE("activations that are computed again, of groups of layers or of single
       job.plan.recompute_layers = layers;
     });
   }
+  require_equal_losses(state_job(), [](TrainingJob& job) {
+    job.plan.recompute = RecomputePolicy::kFull;
+    job.plan.recompute_every = 2;
+  });
   for (int op = 0; op < kNumRecomputeOps; ++op) {
     CAPTURE(op);
     require_equal_losses(state_job(), [&](TrainingJob& job) {

@@ -49,6 +49,29 @@ TEST_CASE("pieces that are cast to 8 bits have the loss of whole tensors") {
   CHECK(train() == whole);
 }
 
+// Of rows that are gathered piece by piece one scale is known before the first piece travels.
+TEST_CASE("pieces that are cast by one scale for the tensor have the loss of whole tensors") {
+  TrainingJob job = two_by_two(AttentionKind::kMla);
+  job.plan.gemm = DType::kFp8;
+  job.plan.scaling = Scaling::kTensor;
+  const std::vector<double> whole = three_losses<float>(job, false);
+  job.plan.tp_chunks = 4;
+  CHECK(three_losses<float>(job, false) == whole);
+}
+
+TEST_CASE("pieces have the loss of whole tensors where state is sharded or stands in host memory") {
+  for (const int zero : {2, 3}) {
+    TrainingJob job = two_by_two(AttentionKind::kGqa);
+    job.plan.zero = zero;
+    const std::vector<double> whole = exact_losses(job);
+    job.plan.tp_chunks = 3;
+    CHECK(exact_losses(job) == whole);
+    job.plan.recompute = RecomputePolicy::kFull;
+    job.plan.offload = {true, true, true, true};
+    CHECK(exact_losses(job) == whole);
+  }
+}
+
 // How the columns of gate and up projection fall on ranks is a property of the degree; latent attention has
 // none such. So the loss follows the degree of dense MLPs whatever that of attention is.
 TEST_CASE("the degree of attention does not change the loss of dense MLPs of another degree") {

@@ -107,6 +107,18 @@ TEST_CASE("FP8 products and FP8 dispatch") {
   check_close(train(job));
 }
 
+TEST_CASE("FP8 weights that are gathered in BF16 and cast by every rank") {
+  NEEDS_DEVICE();
+  for (const int zero : {1, 3}) {
+    TrainingJob job = job_of(AttentionKind::kMla, 4);
+    job.plan.dp = 2;
+    job.plan.gemm = DType::kFp8;
+    job.plan.half_weights = true;
+    job.plan.zero = zero;
+    check_close(train(job));
+  }
+}
+
 TEST_CASE("tensor parallelism") {
   NEEDS_DEVICE();
   TrainingJob job = job_of(AttentionKind::kGqa, 3);

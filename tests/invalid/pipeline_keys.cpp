@@ -16,7 +16,7 @@ TEST_CASE("a schedule is one of those that there are, slicing a name or a list")
        {"/plan/pp/slicing", "even", R"(/plan/pp/slicing: 61 layers do not divide over 16 stages)"},
        {"/plan/pp/slicing", "even-with-ends",
         R"(/plan/pp/slicing: 63 layers, embedding and head counted as one each, do not divide over 16 stages)"},
-       {"/plan/pp/slicing", "[4, 0]", R"(/plan/pp/slicing: expected at least 1 layer on stage 1, found 0)"},
+       {"/plan/pp/slicing", "[4, 0, 4]", R"(/plan/pp/slicing: expected at least 1 layer on stage 1, found 0)"},
        {"/plan/pp/slicing", "[30, 31]", R"(/plan/pp/slicing: layers of 2 stages, but there are 16)"},
        {"/plan/pp/slicing", "[4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4]",
         R"(/plan/pp/slicing: 64 layers in all, but deepseek-v3 has 61)"}});

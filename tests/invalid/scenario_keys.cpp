@@ -72,7 +72,7 @@ TEST_CASE("names that are in no table or catalog suggest the nearest") {
       {
           {"/kind", "traning",
            R"(/kind: expected one of "training", "collective", "serving", "kv-replay", "cluster", found "traning" (did you mean "training"?))"},
-          {"/model", "deepsek-v3", R"(/model: unknown model "deepsek-v3" (did you mean "deepseek-v3"?))"},
+          {"/model", "deepsek-v3", R"(/model: unknown model "deepsek-v3" (did you mean "deepseek-v3"?); `moebius list models` names all, and {"base": NAME, ...changes} describes another)"},
           {"/cluster/pools/0/accelerator", "h801-sxm",
            R"(/cluster/pools/0/accelerator: expected the name of an accelerator, found "h801-sxm" (did you mean "h800-sxm"?))"},
           {"/cluster/pools/0/node", "hgx-9",
@@ -84,7 +84,7 @@ TEST_CASE("names that are in no table or catalog suggest the nearest") {
           {"/plan/precision/gemm", "fp4",
            R"(/plan/precision/gemm: expected one of "bf16", "fp8", "fp32", found "fp4" (did you mean "fp8"?))"},
           {"/plan/recompute/ops", R"(["softmax"])",
-           R"(/plan/recompute/ops: expected names out of "rmsnorm", "mla_up", "swiglu", "attention", "qkv", "gate", "dispatch", "permute", "expert_up", "mlp_up", found "softmax")"},
+           R"(/plan/recompute/ops: expected names out of "rmsnorm", "mla_up", "swiglu", "attention", "qkv", "gate", "dispatch", "permute", "expert_up", "mlp_up", "attention_out", "mlp_down", found "softmax")"},
           {"/plan/recompute/ops", R"(["rmsnorm", "rmsnorm"])",
            R"(/plan/recompute/ops: expected different names, found "rmsnorm" twice)"},
           {"/workload/experts/popularity", "skewed",
@@ -165,7 +165,7 @@ TEST_CASE("degrees, experts and batches that do not fit each other are refused w
           {"/workload/channels", "-1", R"(/workload/channels: expected an integer from 0 to 1024, found -1)"},
           {"/workload/matrix", R"({"zipf": 1})",
            R"(/workload/matrix: only an all-to-all has parts of its own for each rank)"},
-          {"/model", "deepseek-v3", R"(/model: unknown key "model")"},
+          {"/model", "deepseek-v3", R"(/model: unknown key "model"; known are "$schema", "cluster", "expect", "extends", "failover", "faults", "kind", "moebius", "name", "seed", "timeline", "workload")"},
       });
 }
 
@@ -203,7 +203,7 @@ TEST_CASE(
       {{{"/plan/precision/scaling", R"("tensor")"},
         {"/plan/precision/dispatch", R"("bf16")"},
         {"/plan/dp/zero", "1"}},
-       R"(s.json: --set /plan/dp/zero: a shard does not know the scale of its whole weight: scaling "tensor" needs zero 0 or weights "bf16", found 1)"},
+       R"(s.json: --set /plan/dp/zero: a shard does not know the scale of its whole weight: scaling "tensor" needs zero 0 or 3, or weights "bf16", found 1)"},
       {{{"/plan/precision/scaling", R"("micro")"}},
        R"(s.json:18: /plan/precision/dispatch: tokens carry no scale of their whole tensor: scaling "micro" needs dispatch "bf16", found "fp8")"},
       {{{"/plan/precision/scaling", R"("micro")"},

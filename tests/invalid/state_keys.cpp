@@ -17,7 +17,9 @@ TEST_CASE("sharding, host memory and formats that do not go together are refused
           {"/plan/dp/buffers", "copied",
            "/plan/dp/buffers: buffers of shards are for zero 2 and 3, found zero 1"},
           {"/plan/dp/zero", "3",
-           R"(/plan/dp/zero: a shard does not know the scales of its blocks: zero 3 needs gemm "bf16" or "fp32", found "fp8")"},
+           R"(/plan/dp/zero: a shard does not know the scales of its blocks: zero 3 with gemm "fp8" needs /plan/precision/weights "bf16", or scaling "tensor" or "history", found "block")"},
+          {"/plan/recompute/every", "2",
+           R"(/plan/recompute/every: one of several layers is for policy "full" only)"},
           {"/plan/precision/master_weights", "none",
            R"(/plan/precision/master_weights: weights of 8 bits lose small updates: master_weights "none" needs gemm "bf16" or "fp32", found "fp8")"},
           {"/plan/offload/gradients", "true",
@@ -28,6 +30,42 @@ TEST_CASE("sharding, host memory and formats that do not go together are refused
           {"/plan/recompute/budget", "64 GB",
            R"(/plan/recompute/budget: a budget is for policy "hybrid" only)"},
       });
+}
+
+TEST_CASE("layers that are computed again and weights that are gathered late say what they need") {
+  CHECK(
+      refusal(kTwoRegions, {{"/plan/recompute", R"({"policy": "full", "layers": 2, "every": 2})"}}) ==
+      "s.json: --set /plan/recompute/every: one of 2 layers is computed again by itself: expected layers 1, "
+      "found 2");
+  CHECK(
+      refusal(kTwoRegions,
+              {{"/plan/recompute", R"({"policy": "selective", "ops": ["attention_out", "mlp_down"]})"}}) ==
+      R"(s.json: --set /plan/recompute/ops: a layer is computed again from one of its two residual streams: )"
+      R"(expected "attention_out" or "mlp_down", found both)");
+  CHECK(refusal(kTwoRegions, {{"/plan/dp/zero", "0"}, {"/plan/dp/overlap_weights", "true"}}) ==
+        "s.json: --set /plan/dp/overlap_weights: zero 0 gathers nothing: expected zero 1 or 2");
+  CHECK(
+      refusal(kTwoRegions, {{"/plan/save", R"("out")"}, {"/plan/dp/overlap_weights", "true"}}) ==
+      "s.json: --set /plan/dp/overlap_weights: checkpoints hold weights that were gathered: expected false, "
+      "found true");
+  CHECK(refusal(kTwoRegions, {{"/plan/dp/zero", "3"}, {"/plan/dp/overlap_weights", "true"}}) ==
+        "s.json: --set /plan/dp/overlap_weights: zero 3 gathers beside every pass: expected zero 1 or 2");
+}
+
+TEST_CASE("FP8 weights are sharded in BF16 by any recipe, and as they are by one scale for a tensor") {
+  const auto sharded = [](const char* scaling, const char* weights) {
+    return refusal(kTwoRegions, {{"/plan/dp/zero", "3"},
+                                 {"/plan/precision/dispatch", R"("bf16")"},
+                                 {"/plan/precision/fused_quantise", "false"},
+                                 {"/plan/precision/scaling", scaling},
+                                 {"/plan/precision/weights", weights}});
+  };
+  for (const char* scaling : {R"("block")", R"("tensor")", R"("micro")", R"("history")"})
+    CHECK(sharded(scaling, R"("bf16")") == "");
+  for (const char* scaling : {R"("tensor")", R"("history")"})
+    CHECK(sharded(scaling, R"("as-multiplied")") == "");
+  CHECK_THAT(sharded(R"("micro")", R"("as-multiplied")"),
+             Catch::Contains("a shard does not know the scales"));
 }
 
 TEST_CASE("shards that do not divide the replicas, or that checkpoints do not know, are refused") {

@@ -2,6 +2,7 @@
 
 #include "workloads/scenario/uneven_batch_keys.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -67,6 +68,10 @@ constexpr std::array kRecomputeOps{
     Named<RecomputeOp>{"permute", RecomputeOp::kPermute, "copies of tokens by expert"},
     Named<RecomputeOp>{"expert_up", RecomputeOp::kExpertUp, "first products of routed experts"},
     Named<RecomputeOp>{"mlp_up", RecomputeOp::kMlpUp, "first products of dense MLPs and shared experts"},
+    Named<RecomputeOp>{"attention_out", RecomputeOp::kAttentionOut,
+                       "projection of attention's results; the residual stream behind it is not kept"},
+    Named<RecomputeOp>{"mlp_down", RecomputeOp::kMlpDown,
+                       "last products of dense MLPs; the residual stream behind them is not kept"},
 };
 
 constexpr std::array kShardBuffers{
@@ -108,6 +113,13 @@ void read_data_parallelism(Section section, TrainingPlan& plan) {
   plan.overlap_gradients = section.boolean(
       "overlap_gradients", false,
       "gradients are reduced beside the last backward (zero 2 and 3: always beside every backward)");
+  plan.overlap_weights = section.boolean("overlap_weights", false,
+                                         "zero 1 and 2: updated weights are gathered beside the first "
+                                         "forward pass of a step, not after the update");
+  if (plan.overlap_weights && plan.zero != 1 && plan.zero != 2)
+    section.place_of("overlap_weights")
+        .fail(fmt::format("zero {} {}: expected zero 1 or 2", plan.zero,
+                          plan.zero == 0 ? "gathers nothing" : "gathers beside every pass"));
   section.finish();
 }
 
@@ -152,12 +164,34 @@ Bytes read_budget(Section& section) {
 
 }  // namespace
 
+namespace {
+
+void check_recomputed_layers(const Section& section, const TrainingPlan& plan) {
+  const auto recomputes = [&](RecomputeOp op) {
+    return std::find(plan.recompute_ops.begin(), plan.recompute_ops.end(), op) != plan.recompute_ops.end();
+  };
+  if (plan.recompute != RecomputePolicy::kFull && plan.recompute_every > 1)
+    section.place_of("every").fail("one of several layers is for policy \"full\" only");
+  if (plan.recompute_every > 1 && plan.recompute_layers > 1)
+    section.place_of("every").fail(
+        fmt::format("one of {} layers is computed again by itself: expected layers 1, found {}",
+                    plan.recompute_every, plan.recompute_layers));
+  if (recomputes(RecomputeOp::kAttentionOut) && recomputes(RecomputeOp::kMlpDown))
+    section.place_of("ops").fail(
+        "a layer is computed again from one of its two residual streams: expected \"attention_out\" or "
+        "\"mlp_down\", found both");
+}
+
+}  // namespace
+
 void read_recompute(Section section, TrainingPlan& plan) {
   plan.recompute = section.choice<RecomputePolicy>("policy", kRecomputePolicies, RecomputePolicy::kNone,
                                                    "activations in the backward pass");
   plan.recompute_ops = section.choices<RecomputeOp>("ops", kRecomputeOps, "what `selective` computes again");
   plan.recompute_layers = static_cast<int>(
       section.integer("layers", {1, 1 << 16}, 1, "full: layers of which only the first one's input is kept"));
+  plan.recompute_every = static_cast<int>(section.integer(
+      "every", {1, 1 << 16}, 1, "full: one of so many layers, their last, is computed again"));
   plan.recompute_budget = read_budget(section);
   plan.recompute_whole = section.boolean(
       "whole_layers", false, "full recompute runs each layer again to its end, also what no gradient needs");
@@ -172,6 +206,7 @@ void read_recompute(Section section, TrainingPlan& plan) {
   }
   if (plan.recompute != RecomputePolicy::kFull && plan.recompute_layers > 1)
     section.place_of("layers").fail("groups of layers are for policy \"full\" only");
+  check_recomputed_layers(section, plan);
   if (plan.recompute != RecomputePolicy::kHybrid && plan.recompute_budget.value > 0)
     section.place_of("budget").fail("a budget is for policy \"hybrid\" only");
   section.finish();
@@ -236,9 +271,10 @@ class StateChecks {
   }
 
   void formats() const {
-    require(plan_.zero < 3 || plan_.gemm != DType::kFp8, "/plan/dp/zero",
-            "a shard does not know the scales of its blocks: zero 3 needs gemm \"bf16\" or \"fp32\", found "
-            "\"fp8\"");
+    require(!plan_.gathers_fp8() || has_one_scale(plan_.scaling), "/plan/dp/zero",
+            "a shard does not know the scales of its blocks: zero 3 with gemm \"fp8\" needs "
+            "/plan/precision/weights \"bf16\", or scaling \"tensor\" or \"history\", found \"{}\"",
+            to_string(plan_.scaling));
     require(plan_.keeps_master || plan_.gemm != DType::kFp8, "/plan/precision/master_weights",
             "weights of 8 bits lose small updates: master_weights \"none\" needs gemm \"bf16\" or \"fp32\", "
             "found "

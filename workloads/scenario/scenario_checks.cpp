@@ -78,9 +78,9 @@ class TrainingChecks {
   }
 
   void model() const {
-    require(!model_.delta.given() && !model_.output_gate && model_.rotary_dim == 0, "/model",
+    require(!model_.delta.given() && !model_.output_gate, "/model",
             "{} has {}, which are served but not trained so far", model_.id,
-            model_.delta.given() ? "gated delta networks" : "output gates or heads that turn in part");
+            model_.delta.given() ? "gated delta networks" : "output gates");
   }
 
   void divides(int degree, int number, const char* pointer, const char* degree_name, const char* what) const {
@@ -139,9 +139,6 @@ class TrainingChecks {
     const std::string found = plan_.shard > 0 ? fmt::format(", shard {}", plan_.shard) : "";
     const char* offloaded = is_away ? ", offload" : "";
     const bool whole = plan_.zero <= 1 && plan_.shard == 0 && !is_away;
-    require(plan_.tp_chunks == 0 || whole, "/plan/tp/overlap",
-            "overlap true needs zero 0 or 1 without shard or offload, found zero {}{}{}", plan_.zero, found,
-            offloaded);
     require(
         !plan_.mixed_tp() || whole, "/plan/tp/dense",
         "a degree of dense MLPs of their own needs zero 0 or 1 without shard or offload, found zero {}{}{}",
@@ -149,6 +146,20 @@ class TrainingChecks {
     require(!plan_.separate_accumulation || plan_.zero <= 1, "/plan/precision/accumulation",
             "\"separate\" adds to whole gradients, which zero {} cuts: expected /plan/dp/zero 0 or 1",
             plan_.zero);
+    overlapped_weights();
+  }
+
+  // They are gathered by the first microbatch that a stage takes, in the groups of their shards.
+  void overlapped_weights() const {
+    if (!plan_.overlap_weights) return;
+    const char* at = "/plan/dp/overlap_weights";
+    require(plan_.schedule != PipelineKind::kDualPipe, at,
+            "the two ranks that hold a stage of \"dualpipe\" begin at different ends: expected false, found "
+            "true");
+    require(!plan_.mixed_tp(), at, "dense MLPs of a degree of their own: expected false, found true");
+    require(!plan_.offload.any(), at, "weights that stand on the device: expected no offload, found one");
+    require(scenario_.weights == "random" && scenario_.save.empty(), at,
+            "checkpoints hold weights that were gathered: expected false, found true");
   }
 
   void experts() const {
@@ -246,9 +257,8 @@ class TrainingChecks {
     const std::string_view name = to_string(plan_.scaling);
     require(plan_.gemm == DType::kFp8, "/plan/precision/scaling",
             "scaling \"{}\" is for gemm \"fp8\", found gemm \"{}\"", name, to_string(plan_.gemm));
-    require(plan_.tp_chunks == 0 || plan_.scaling == Scaling::kHistory, "/plan/tp/overlap",
-            "pieces of a tensor do not know its whole scale: scaling \"{}\" needs overlap false, found true",
-            name);
+    require(plan_.tp_chunks == 0 || plan_.scaling != Scaling::kMicro, "/plan/tp/overlap",
+            "pieces end amid the 32 tokens of a scale: scaling \"{}\" needs overlap false, found true", name);
     require(
         plan_.dispatch != DType::kFp8, "/plan/precision/dispatch",
         "tokens carry no scale of their whole tensor: scaling \"{}\" needs dispatch \"bf16\", found \"fp8\"",
@@ -257,9 +267,10 @@ class TrainingChecks {
         plan_.combine != DType::kFp8, "/plan/precision/combine",
         "tokens carry no scale of their whole tensor: scaling \"{}\" needs combine \"bf16\", found \"fp8\"",
         name);
-    require(plan_.zero == 0 || plan_.half_weights || plan_.scaling != Scaling::kTensor, "/plan/dp/zero",
-            "a shard does not know the scale of its whole weight: scaling \"tensor\" needs zero 0 or weights "
-            "\"bf16\", found {}",
+    const bool whole = plan_.zero == 0 || plan_.zero == 3;  // 3: shards are cast by a scale that they share
+    require(whole || plan_.half_weights || plan_.scaling != Scaling::kTensor, "/plan/dp/zero",
+            "a shard does not know the scale of its whole weight: scaling \"tensor\" needs zero 0 or 3, or "
+            "weights \"bf16\", found {}",
             plan_.zero);
     require(!plan_.fused_quantise, "/plan/precision/fused_quantise",
             "operands are quantised both ways by a pass of their own: scaling \"{}\" needs false, found true",

@@ -68,10 +68,11 @@ std::vector<int> read_slicing(Section& section, Slicing& slicing) {
     const Value& item = value->items[i];
     const bool is_number = item.kind == Value::Kind::kInteger || item.kind == Value::Kind::kNumber;
     const bool counts =
-        is_number && item.number >= 1 && item.number <= 1 << 20 && item.number == std::floor(item.number);
-    if (!counts)
-      section.place_of("slicing").fail(
-          fmt::format("expected at least 1 layer on stage {}, found {}", i, item.excerpt()));
+        is_number && item.number >= 0 && item.number <= 1 << 20 && item.number == std::floor(item.number);
+    const bool end = i == 0 || i + 1 == value->items.size();  // has an embedding or a head
+    if (!counts || (!end && item.number < 1))
+      section.place_of("slicing").fail(fmt::format("expected at least {} layer{} on stage {}, found {}",
+                                                   end ? 0 : 1, end ? "s" : "", i, item.excerpt()));
     layers.push_back(static_cast<int>(item.number));
   }
   if (!is_list)
@@ -121,8 +122,9 @@ class PipelineChecks {
 
   void layers() const {
     const int stages = placement_.stages(), layers = scenario_.model.layers;
-    require(layers >= stages, "/plan/pp/degree", "the {} layers of {} cannot fill {} pipeline stages", layers,
-            scenario_.model.id, stages);
+    const bool with_ends = plan_.slicing == Slicing::kEvenWithEnds || !plan_.layers.empty();
+    require(layers + (with_ends ? 2 : 0) >= stages, "/plan/pp/degree",
+            "the {} layers of {} cannot fill {} pipeline stages", layers, scenario_.model.id, stages);
     require(plan_.slicing != Slicing::kDynamic || plan_.recompute != RecomputePolicy::kHybrid,
             "/plan/pp/slicing",
             "\"dynamic\" weighs what a layer takes, which \"hybrid\" recomputation chooses by the slices: "
@@ -142,8 +144,6 @@ class PipelineChecks {
     const char* ends = with_ends ? ", embedding and head counted as one each," : "";
     require(shared % stages == 0, "/plan/pp/slicing", "{} layers{} do not divide over {} stages", shared,
             ends, stages);
-    require(!with_ends || shared > stages, "/plan/pp/slicing",
-            "{} layers{} leave none for the first of {} stages", shared, ends, stages);
   }
 
   void messages() const {

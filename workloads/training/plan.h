@@ -57,9 +57,11 @@ enum class RecomputeOp : std::uint8_t {
   kDispatch,
   kPermute,
   kExpertUp,
-  kMlpUp
+  kMlpUp,
+  kAttentionOut,  // and the residual stream behind it, which is then not kept
+  kMlpDown,       // the same
 };
-inline constexpr int kNumRecomputeOps = static_cast<int>(RecomputeOp::kMlpUp) + 1;
+inline constexpr int kNumRecomputeOps = static_cast<int>(RecomputeOp::kMlpDown) + 1;
 
 // What stands in host memory and is copied in and out where it is used.
 struct Offload {
@@ -106,6 +108,7 @@ struct TrainingPlan {
   ShardBuffers shard_buffers = ShardBuffers::kInPlace;
   Offload offload;
   bool overlap_gradients = false;
+  bool overlap_weights = false;  // zero 1 and 2: updated shards are gathered beside the next forward pass
   DType gemm = DType::kBf16;
   DType dispatch = DType::kBf16;
   DType combine = DType::kBf16;
@@ -130,6 +133,7 @@ struct TrainingPlan {
   RecomputePolicy recompute = RecomputePolicy::kNone;
   std::vector<RecomputeOp> recompute_ops;
   int recompute_layers = 1;       // full: layers of which only the first one's input is kept
+  int recompute_every = 1;        // full: the last one of so many layers, the others keep everything
   Bytes recompute_budget = {};    // hybrid: memory of a device that a step may fill
   bool keeps_to_budget = true;    // hybrid: a stage that does not fit is an error; else it recomputes all
   FlopRate recompute_flops = {};  // hybrid: of the slowest device, to weigh what is computed again
@@ -148,6 +152,8 @@ struct TrainingPlan {
 
   // Of one tensor or of 32 elements: activations and gradients are quantised for both their products at once.
   bool quantises_both_ways() const { return gemm == DType::kFp8 && scaling != Scaling::kBlock; }
+  // Shards of FP8 weights travel as such; else in BF16, and every rank quantises what it gathered.
+  bool gathers_fp8() const { return zero >= 3 && gemm == DType::kFp8 && !half_weights; }
   int ranks() const { return tp * cp * pp * dp; }
   int dense_degree() const { return dense_tp > 0 ? dense_tp : tp; }
   bool zigzag() const { return cp > 1 && context == ContextKind::kRing; }  // see context_part.h

@@ -382,9 +382,9 @@ std::string Training::describe() const {
   text += describe_state(plan);
   for (std::size_t i = 0; i < s.store.slices().size(); ++i) {
     const StageSlice& slice = s.store.slices()[i];
-    text += fmt::format("stage {:<8} layers {}..{}{}{}\n", i, slice.first_layer,
-                        slice.first_layer + slice.num_layers - 1, slice.has_embedding ? ", embedding" : "",
-                        slice.has_head ? ", head, MTP modules and loss" : "");
+    text +=
+        fmt::format("stage {:<8} {}{}{}\n", i, layers_text(slice), slice.has_embedding ? ", embedding" : "",
+                    slice.has_head ? ", head, MTP modules and loss" : "");
   }
   const StagePlacement& placement = s.store.placement();
   for (int rank = 0; placement.chunks() > 1 && rank < placement.ranks(); ++rank) {

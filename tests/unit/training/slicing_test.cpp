@@ -69,6 +69,13 @@ TEST_CASE("even slices hold as many layers each, with the ends as many but one o
   model.layers = 14;
   plan.slicing = Slicing::kEvenWithEnds;
   CHECK(counts(slices_of(model, plan, 512)) == std::vector<int>{3, 4, 4, 3});
+  // Ends that are all of their stages' share (Megatron-LM's account-for-embedding and -loss of 94 layers on
+  // 96).
+  model.layers = 2;
+  const std::vector<StageSlice> thin = slices_of(model, plan, 512);
+  CHECK(counts(thin) == std::vector<int>{0, 1, 1, 0});
+  CHECK(layers_text(thin[0]) == "no layers");
+  CHECK(layers_text(thin[2]) == "layers 1..1");
 }
 
 TEST_CASE("a stage of twice the speed holds twice the layers") {

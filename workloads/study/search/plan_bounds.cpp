@@ -5,6 +5,7 @@
 
 #include "hw/mixed_pools.h"
 #include "workloads/study/search/held_bound.h"
+#include "workloads/study/search/probe_keys.h"
 
 namespace moebius {
 namespace {
@@ -21,10 +22,6 @@ TrainingPlan without_states(const TrainingPlan& plan) {
   TrainingPlan result = stripped(plan);
   result.offload.activations = plan.offload.activations;
   return result;
-}
-
-bool is_hybrid(const TrainingPlan& plan) {
-  return plan.recompute == RecomputePolicy::kHybrid;
 }
 
 }  // namespace
@@ -63,13 +60,13 @@ double PlanBounds::of_group(const PlanDegrees& degrees, bool coarse) {
 double PlanBounds::of_variant(const PlanDegrees& degrees, int bundle) {
   TrainingPlan plan = without_states(space_.plan_of(degrees, bundle).plan);
   // What it computes again it does not keep, and it may be anything.
-  if (is_hybrid(plan)) plan.recompute = RecomputePolicy::kNone, plan.offload = {};
+  if (!layers_stand_alone(plan)) plan.recompute = RecomputePolicy::kNone, plan.offload = {};
   return closed_form(plan, degrees, space_.computed()[bundle]);
 }
 
 std::vector<int> PlanBounds::with_room(const PlanDegrees& degrees, const std::vector<int>& bundles) {
   const TrainingSpace::Legal legal = space_.plan_of(degrees, bundles.front());
-  if (is_hybrid(legal.plan) || legal.plan.slicing == Slicing::kDynamic) return bundles;
+  if (!layers_stand_alone(legal.plan) || legal.plan.slicing == Slicing::kDynamic) return bundles;
   const std::vector<RoomBound::Layer> stages =
       rooms_.stages(stripped(legal.plan), legal.workload, space_.computed()[bundles.front()]);
   std::vector<int> fit;
@@ -127,7 +124,7 @@ double PlanBounds::room(const TrainingPlan& plan) const {
 }
 
 bool PlanBounds::too_large(const Stages& variant, const TrainingPlan& plan) const {
-  return !variant.facts.ranks.empty() && !is_hybrid(plan) &&
+  return !variant.facts.ranks.empty() && layers_stand_alone(plan) &&
          held_at_least(variant.facts, variant.step, plan) > room(plan);
 }
 
@@ -136,7 +133,7 @@ PlanBounds::Plan PlanBounds::of_plan(const PlanDegrees& degrees, int bundle) {
   const Stages stages = stages_of(legal.plan, legal.workload, Transfers::kNetwork);
   if (stages.facts.ranks.empty()) return {};
   return {score_.of(stages.step.seconds, stages.step.busy, legal.plan.ranks()),
-          !is_hybrid(legal.plan) && held(stages.facts, stages.step) > room(legal.plan)};
+          layers_stand_alone(legal.plan) && held(stages.facts, stages.step) > room(legal.plan)};
 }
 
 }  // namespace moebius

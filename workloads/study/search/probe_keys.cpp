@@ -1,5 +1,7 @@
 #include "workloads/study/search/probe_keys.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace moebius {
@@ -15,17 +17,24 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
   key += fmt::format("{} {} {} {} {} {} {}|", bit(p.separate_accumulation), bit(p.loss),
                      bit(p.separate_norm_grad), bit(p.separate_update), bit(p.attention), bit(p.launch),
                      p.fusions.size());
-  key += fmt::format("{} {} {}|{} {} {} {} {}|", bit(p.recompute), p.recompute_layers, bit(p.recompute_whole),
-                     bit(p.overlap_dispatch_combine), bit(p.overlap_tensor_gradients),
+  key += fmt::format("{} {} {} {}|{} {} {} {} {}|", bit(p.recompute), p.recompute_layers, p.recompute_every,
+                     bit(p.recompute_whole), bit(p.overlap_dispatch_combine), bit(p.overlap_tensor_gradients),
                      bit(p.overlap_two_batch), p.communication_sms, p.tensor_sms);
   for (const RecomputeOp op : p.recompute_ops) key += fmt::format("{},", bit(op));
   for (const Fusion fusion : p.fusions) key += fmt::format("f{},", bit(fusion));
   key += fmt::format("o{}{}{}{}|", bit(p.offload.optimizer), bit(p.offload.parameters),
                      bit(p.offload.gradients), bit(p.offload.activations));
-  key += fmt::format("z{} d{} s{} g{} p{} b{} {}", p.zero, p.zero > 0 ? p.dp : 0, p.shard, p.group_layers,
-                     p.prefetch, bit(p.shard_buffers),
-                     bit(p.schedule >= PipelineKind::kZbH1) + bit(p.schedule >= PipelineKind::kDualPipe));
+  key +=
+      fmt::format("z{} d{} s{} g{} p{} b{} w{}{} {}", p.zero, p.zero > 0 ? p.dp : 0, p.shard, p.group_layers,
+                  p.prefetch, bit(p.shard_buffers), bit(p.half_weights), bit(p.overlap_weights),
+                  bit(p.schedule >= PipelineKind::kZbH1) + bit(p.schedule >= PipelineKind::kDualPipe));
   return key;
+}
+
+bool layers_stand_alone(const TrainingPlan& plan) {
+  const auto& ops = plan.recompute_ops;
+  return plan.recompute != RecomputePolicy::kHybrid && plan.recompute_every == 1 &&
+         std::find(ops.begin(), ops.end(), RecomputeOp::kMlpDown) == ops.end();
 }
 
 std::string groups_key(const TrainingPlan& p) {

@@ -47,10 +47,10 @@ double released_bytes(const Fragment& fragment) {
   return bytes;
 }
 
-// What is lowered: hybrid recomputation takes and holds at least what none does; the reverse pass that also
-// reduces gradients is one of many.
+// What is lowered: recomputation that differs by layer takes and holds at least what none does; the reverse
+// pass that also reduces gradients is one of many.
 TrainingPlan as_lowered(TrainingPlan plan) {
-  if (plan.recompute == RecomputePolicy::kHybrid) plan.recompute = RecomputePolicy::kNone;
+  if (!layers_stand_alone(plan)) plan.recompute = RecomputePolicy::kNone;
   plan.overlap_gradients = false;
   return plan;
 }

@@ -58,9 +58,9 @@ TensorId write_core(LayerWriter& writer, const CoreHeads& heads, TensorId q, Ten
 // Positions of queries or keys, and before that the norm of each head where the model has one (Qwen3).
 TensorId write_positions(LayerWriter& writer, TensorId x, int heads, Role norm) {
   const TensorId normed = writer.model().qk_norm ? writer.norm(x, norm, heads) : x;
-  return writer.model().rotates(writer.builder().layer)
-             ? writer.rotary(normed, heads, writer.model().head_dim)
-             : normed;
+  const Model& model = writer.model();
+  if (!model.rotates(writer.builder().layer)) return normed;
+  return writer.rotary(normed, heads, model.rotary_dim > 0 ? model.rotary_dim : model.head_dim);
 }
 
 // Queries, keys and values from one fused projection.

@@ -51,7 +51,8 @@ FragmentBuilder::FragmentBuilder(std::string name, Phase first_phase, int meetin
 TensorId FragmentBuilder::add(const Tensor& given) {
   Tensor tensor = given;
   if (tensor.dtype != DType::kFp8) tensor.scaling = Scaling::kBlock;  // a gradient, made from its weight
-  if (tensor.dtype == DType::kFp8 && scaling != Scaling::kBlock) tensor.scaling = scaling;
+  const bool unsaid = tensor.scaling == Scaling::kBlock;
+  if (tensor.dtype == DType::kFp8 && scaling != Scaling::kBlock && unsaid) tensor.scaling = scaling;
   const auto id = static_cast<TensorId>(fragment_.tensors.size());
   if (tensor.scope != Scope::kFragment) {
     const TensorId known = by_key_.find_or_add(std::uint64_t(tensor.scope) << 32 | tensor.key, id);
@@ -129,8 +130,13 @@ std::int32_t FragmentBuilder::emit(Op op, const std::vector<TensorId>& inputs,
   return index;
 }
 
-FragmentPtr FragmentBuilder::freeze_it() {
+void FragmentBuilder::cut_for_overlap() {
   if (tensor_chunks > 0) fragment_ = overlap_tensor_parallel(fragment_, tensor_chunks);
+  tensor_chunks = 0;
+}
+
+FragmentPtr FragmentBuilder::freeze_it() {
+  cut_for_overlap();
   fragment_.launch = launch;
   fragment_.pair_bytes = pair_bytes;
   fragment_.transfer = transfer;

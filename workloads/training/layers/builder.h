@@ -82,6 +82,7 @@ class FragmentBuilder {
   Tensor& tensor(TensorId id) { return fragment_.tensors[id]; }
   const Fragment& fragment() const { return fragment_; }
   void reserve(const Fragment& like);  // room for as much
+  void cut_for_overlap();              // tensor-parallel communication in `tensor_chunks` pieces, once
   FragmentPtr freeze_it();
 
  private:

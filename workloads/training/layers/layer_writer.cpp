@@ -9,6 +9,7 @@
 #include "hw/error.h"
 #include "workloads/cost/separate_kernels.h"
 #include "workloads/schedule/context_part.h"
+#include "workloads/training/state/sharding.h"
 
 namespace moebius {
 
@@ -52,12 +53,16 @@ std::optional<RecomputeOp> recompute_group(OpKind kind, Role role, bool latent) 
     return RecomputeOp::kQkv;
   if (role == Role::kExpertGateUp) return RecomputeOp::kExpertUp;
   if (role == Role::kGateUp || role == Role::kSharedGateUp) return RecomputeOp::kMlpUp;
+  if (role == Role::kO) return RecomputeOp::kAttentionOut;
+  if (role == Role::kDown) return RecomputeOp::kMlpDown;
   return std::nullopt;
 }
 
 bool LayerWriter::recomputes(OpKind kind, Role role) const {
   if (recompute_all_) return true;
-  if (is_communication(kind) && kind != OpKind::kDispatch) return false;
+  const bool of_sum = kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter;
+  const bool ends_block = of_sum && (role == Role::kO || role == Role::kDown);
+  if (is_communication(kind) && kind != OpKind::kDispatch && !ends_block) return false;
   const auto group = recompute_group(kind, role, model().attention == AttentionKind::kMla);
   if (!group) return false;
   if (choice_ != nullptr) return choice_->ops.count({builder().layer, *group}) > 0;
@@ -83,20 +88,26 @@ std::int32_t LayerWriter::emit(Op op, const std::vector<TensorId>& inputs,
   return index;
 }
 
+// A weight whose shards are cast before they are gathered has a scale that all ranks know.
+TensorId LayerWriter::add_weight(Tensor weight) {
+  if (shares_scale(weight, plan())) weight.scaling = Scaling::kHistory;
+  return builder().add(weight);
+}
+
 TensorId LayerWriter::weight(const Linear& linear, std::int64_t rows, std::int64_t columns) {
   const int member = linear.dense_mlp && plan().mixed_tp() ? shard_.dense : shard_.tensor;
-  return builder().add({.scope = Scope::kRank,
-                        .memory = MemoryKind::kWeights,
-                        .dtype = linear.high_precision ? DType::kBf16 : dense_.stored,
-                        .role = linear.role,
-                        .layer = builder().layer,
-                        .key = parameter_key(linear.role, builder().layer, Part::kWeight),
-                        .rows = rows,
-                        .columns = columns,
-                        .first_row = linear.cut == Cut::kColumns ? member * rows : 0,
-                        .first_column = linear.cut == Cut::kRows ? member * columns : 0,
-                        .tensor_copies = linear.cut == Cut::kNone ? plan().tp : 1,
-                        .init = 1 / std::sqrt(static_cast<double>(linear.in))});
+  return add_weight({.scope = Scope::kRank,
+                     .memory = MemoryKind::kWeights,
+                     .dtype = linear.high_precision ? DType::kBf16 : dense_.stored,
+                     .role = linear.role,
+                     .layer = builder().layer,
+                     .key = parameter_key(linear.role, builder().layer, Part::kWeight),
+                     .rows = rows,
+                     .columns = columns,
+                     .first_row = linear.cut == Cut::kColumns ? member * rows : 0,
+                     .first_column = linear.cut == Cut::kRows ? member * columns : 0,
+                     .tensor_copies = linear.cut == Cut::kNone ? plan().tp : 1,
+                     .init = 1 / std::sqrt(static_cast<double>(linear.in))});
 }
 
 // Training starts biases at zero; as small numbers they show where ranks would add others. Behind the
@@ -116,20 +127,20 @@ TensorId LayerWriter::expert_weight(const Linear& linear, int experts) {
   const std::int64_t rows = linear.cut == Cut::kColumns ? linear.out / plan().expert_tp : linear.out;
   const std::int64_t columns = linear.cut == Cut::kRows ? linear.in / plan().expert_tp : linear.in;
   const Role role = linear.role;
-  return builder().add({.scope = Scope::kRank,
-                        .memory = MemoryKind::kWeights,
-                        .dtype = experts_.stored,
-                        .role = role,
-                        .layer = builder().layer,
-                        .key = parameter_key(role, builder().layer, Part::kWeight),
-                        .rows = rows,
-                        .columns = columns,
-                        .first_expert = shard_.expert * experts,
-                        .experts = experts,
-                        .first_row = linear.cut == Cut::kColumns ? shard_.expert_part * rows : 0,
-                        .first_column = linear.cut == Cut::kRows ? shard_.expert_part * columns : 0,
-                        .init = 1 / std::sqrt(static_cast<double>(linear.in)),
-                        .slots = slots_ ? slots_(builder().layer, shard_.expert) : nullptr});
+  return add_weight({.scope = Scope::kRank,
+                     .memory = MemoryKind::kWeights,
+                     .dtype = experts_.stored,
+                     .role = role,
+                     .layer = builder().layer,
+                     .key = parameter_key(role, builder().layer, Part::kWeight),
+                     .rows = rows,
+                     .columns = columns,
+                     .first_expert = shard_.expert * experts,
+                     .experts = experts,
+                     .first_row = linear.cut == Cut::kColumns ? shard_.expert_part * rows : 0,
+                     .first_column = linear.cut == Cut::kRows ? shard_.expert_part * columns : 0,
+                     .init = 1 / std::sqrt(static_cast<double>(linear.in)),
+                     .slots = slots_ ? slots_(builder().layer, shard_.expert) : nullptr});
 }
 
 TensorId LayerWriter::norm_weight(Role role, std::int64_t columns) {
@@ -254,7 +265,17 @@ TensorId LayerWriter::add(TensorId a, TensorId b) {
   return sum;
 }
 
+// A block whose last product is computed again leaves no stream either: it is added up again.
 TensorId LayerWriter::add_block(TensorId stream, TensorId result) {
+  const Role role = builder().tensor(result).role;
+  const TensorId sum = add_result(stream, result);
+  const bool ends_block = role == Role::kO || role == Role::kDown;
+  if (ends_block && recomputes(OpKind::kGemm, role))
+    pass_.recomputable.insert(static_cast<std::int32_t>(builder().fragment().ops.size()) - 1);
+  return sum;
+}
+
+TensorId LayerWriter::add_result(TensorId stream, TensorId result) {
   if (workload().dropout == 0) return add(stream, result);
   const std::int64_t m = rows(stream), n = columns(stream);
   const TensorId sum = builder().transient(m, n, DType::kBf16, Role::kResidual);

@@ -85,6 +85,8 @@ class LayerWriter {
 
  private:
   TensorId norm_weight(Role role, std::int64_t columns);
+  TensorId add_weight(Tensor weight);
+  TensorId add_result(TensorId stream, TensorId result);
 
   LoweringInput input_;
   ShardPosition shard_;

@@ -188,8 +188,8 @@ class StageWriter {
   }
 
   TensorId write_layer(TensorId x, int layer) {
-    const bool full =
-        plan().recompute == RecomputePolicy::kFull || (stage_.recompute && stage_.recompute->full);
+    const bool due = plan().recompute == RecomputePolicy::kFull && (layer + 1) % plan().recompute_every == 0;
+    const bool full = due || (stage_.recompute && stage_.recompute->full);
     const std::int32_t first = num_ops();
     writer_.begin_block(layer, full);
     x = write_attention(writer_, x);

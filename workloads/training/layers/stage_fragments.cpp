@@ -63,7 +63,7 @@ bool FragmentStore::fixed_routes() const {
 FragmentPtr FragmentStore::get(int rank, ShardPosition shard, int step, const Pass& pass) {
   switch (pass.kind) {
     case PassKind::kForward:
-      return fragments(rank, shard, step, pass.part).forward;
+      return forward(rank, shard, step, pass);
     case PassKind::kBackwardInput:
       return fragments(rank, shard, step, pass.part).inputs;
     case PassKind::kBackward:
@@ -83,18 +83,25 @@ FragmentPtr FragmentStore::get(int rank, ShardPosition shard, int step, const Pa
   return nullptr;
 }
 
+// The first microbatch that a stage takes is the first one of the step.
+FragmentPtr FragmentStore::forward(int rank, ShardPosition shard, int step, const Pass& pass) {
+  const StageFragments& all = fragments(rank, shard, step, pass.part);
+  const bool first = pass.part.microbatch == 0 && all.first_forward;
+  return first ? all.first_forward : all.forward;
+}
+
 FragmentPtr FragmentStore::backward(int rank, ShardPosition shard, int step, const Pass& pass) {
   const StageFragments& all = fragments(rank, shard, step, pass.backward_part());
   return pass.last ? all.last_backward : all.backward;
 }
 
 FragmentPtr FragmentStore::pair(int rank, ShardPosition shard, int step, const Pass& pass) {
-  const FragmentPtr forward = fragments(rank, shard, step, pass.part).forward;
+  const FragmentPtr ahead = forward(rank, shard, step, pass);
   const FragmentPtr reverse = backward(rank, shard, step, pass);
   constexpr std::size_t kKept = 1024;  // more than are in use where routes are fixed
   if (pairs_.size() >= kKept) pairs_.clear();
-  FragmentPtr& both = pairs_[{forward, reverse}];
-  if (!both) both = overlap(*reverse, *forward);
+  FragmentPtr& both = pairs_[{ahead, reverse}];
+  if (!both) both = overlap(*reverse, *ahead);
   return both;
 }
 
@@ -203,12 +210,17 @@ StageFragments FragmentStore::lower(const StageSpec& stage) {
   }
   if (has_whole_backward(input_.plan->schedule)) lower_whole(stage, forward, fragments);
   if (has_split_backward(input_.plan->schedule)) lower_split(stage, forward, fragments);
+  if (input_.plan->overlap_weights) {
+    FragmentBuilder first = forward.builder;
+    fragments.first_forward =
+        freeze_with_away_state(*input_.plan, {.activations = away_of(forward), .first_of_step = true}, first);
+  }
   fragments.forward = freeze(forward.builder, away_of(forward));
   return fragments;
 }
 
 FragmentPtr FragmentStore::freeze(FragmentBuilder& builder, const std::set<std::uint32_t>& away) const {
-  return freeze_with_away_state(*input_.plan, away, builder);
+  return freeze_with_away_state(*input_.plan, {.activations = away}, builder);
 }
 
 // Once the reverse pass has marked what the forward pass keeps.

@@ -17,7 +17,7 @@ namespace moebius {
 // What a chunk of a rank runs. `last`: reduces the gradients that it completes.
 struct StageFragments {
   FragmentPtr load;  // what the forward pass reads of the batch; null: it is there
-  FragmentPtr forward;
+  FragmentPtr forward, first_forward;         // the second gathers weights that were updated; null: none does
   FragmentPtr backward, last_backward;        // whole; null where the schedule has none
   FragmentPtr inputs, weights, last_weights;  // in two parts; the same
   std::vector<StageParameter> parameters;
@@ -54,6 +54,7 @@ class FragmentStore {
   using Halves = std::pair<FragmentPtr, FragmentPtr>;
 
   const StageFragments& fragments(int rank, ShardPosition shard, int step, const PassPart& part);
+  FragmentPtr forward(int rank, ShardPosition shard, int step, const Pass& pass);
   FragmentPtr backward(int rank, ShardPosition shard, int step, const Pass& pass);
   FragmentPtr pair(int rank, ShardPosition shard, int step, const Pass& pass);
   FragmentPtr optimizer(int rank, ShardPosition shard, int step);

@@ -31,8 +31,10 @@ class OverlapWriter {
     for (int i = 0; i < num_ops(); ++i) {
       if (!chained_.count(i)) find_chain(i);
     }
+    for (const auto& [first, chain] : chains_) find_scale(chain);
     for (int i = 0; i < num_ops(); ++i) {
       if (const auto chain = chains_.find(i); chain != chains_.end()) {
+        write_scale(chain->second);
         write_pieces(chain->second);
       } else if (!chained_.count(i)) {
         emit(whole_.ops[i], whole_.ops[i]);
@@ -104,6 +106,40 @@ class OverlapWriter {
     return found == readers_.end() ? kNone : found->second;
   }
 
+  // Rows that are quantised by one scale for all of them: its magnitude is found before they are gathered.
+  void find_scale(const Chain& chain) {
+    if (chain.size() < 3) return;
+    const Op &gather = whole_.ops[chain.front()], &cast = whole_.ops[chain[1]];
+    if (cast.num_inputs < 2) return;
+    for (const int largest : writers_.at(whole_.input(cast, 1))) {
+      if (whole_.input(whole_.ops[largest], 0) != whole_.output(gather, 0)) continue;
+      chained_.insert(largest);
+      scales_[chain.front()] = largest;
+    }
+  }
+
+  // The largest magnitude of each member's own rows, of which the pieces' casts read all.
+  void write_scale(const Chain& chain) {
+    const auto found = scales_.find(chain.front());
+    if (found == scales_.end()) return;
+    const Op& gather = whole_.ops[chain.front()];
+    const std::int64_t members = rows(gather, true) / rows(gather, false);
+    Op largest = whole_.ops[found->second];
+    largest.shape.m = rows(gather, false);
+    begin(largest);
+    const TensorId own = builder_.transient(1, 1, DType::kFp32, largest.role);
+    builder_.emit(largest, {whole_.input(gather, 0)}, {own});
+    Op meet = gather;
+    meet.dtype = DType::kFp32;
+    meet.match += static_cast<std::uint32_t>(chunks_) << kMatchBits;
+    meet.shape = {.m = 1, .n = 1};
+    meet.payload = {static_cast<double>(members) * element_bytes(DType::kFp32)};
+    begin(meet);
+    const TensorId all = builder_.transient(members, 1, DType::kFp32, largest.role);
+    builder_.emit(meet, {own}, {all});
+    instead_[whole_.output(whole_.ops[found->second], 0)] = all;
+  }
+
   std::int64_t rows(const Op& op, bool out) const {
     return whole_.tensors[out ? whole_.output(op, 0) : whole_.input(op, 0)].rows;
   }
@@ -132,7 +168,6 @@ class OverlapWriter {
         piece.shape.groups = static_cast<std::int32_t>(members);
         piece.shape.kv = first;
         if (is_communication(piece.kind)) {
-          constexpr int kMatchBits = 23;  // of the rendezvous keys of a builder: phase and count
           piece.match += static_cast<std::uint32_t>(c) << kMatchBits;
           piece.units = piece.kind == OpKind::kReduceScatter ? kPushKernels : kCopyEngines;
           piece.payload = piece.payload * (static_cast<double>(last - first) / static_cast<double>(own));
@@ -144,13 +179,24 @@ class OverlapWriter {
 
   void emit(const Op& op, const Op& original) {
     std::vector<TensorId> inputs, outputs;
-    for (int i = 0; i < original.num_inputs; ++i) inputs.push_back(whole_.input(original, i));
+    for (int i = 0; i < original.num_inputs; ++i) inputs.push_back(now(whole_.input(original, i)));
     for (int i = 0; i < original.num_outputs; ++i) outputs.push_back(whole_.output(original, i));
+    begin(op);
+    builder_.emit(op, inputs, outputs);
+  }
+
+  void begin(const Op& op) {
     builder_.phase = op.phase;
     builder_.layer = op.layer;
     builder_.compute_units = op.units;
-    builder_.emit(op, inputs, outputs);
   }
+
+  TensorId now(std::int32_t tensor) const {
+    const auto found = instead_.find(tensor);
+    return found == instead_.end() ? tensor : found->second;
+  }
+
+  static constexpr int kMatchBits = 23;  // of the rendezvous keys of a builder: phase and count
 
   const Fragment& whole_;
   int chunks_;
@@ -158,6 +204,8 @@ class OverlapWriter {
   std::map<std::int32_t, std::vector<int>> readers_, writers_;  // ops in order, by tensor
   std::map<int, Chain> chains_;                                 // by first op
   std::set<int> chained_;
+  std::map<int, int> scales_;                 // by first op of a chain: what finds the magnitude
+  std::map<std::int32_t, TensorId> instead_;  // of a magnitude: those of all members
 };
 
 }  // namespace

@@ -56,6 +56,11 @@ std::vector<double> speeds_of_stages(const StagePlacement& placement, const std:
   return speeds;
 }
 
+std::string layers_text(const StageSlice& slice) {
+  if (slice.num_layers == 0) return "no layers";
+  return fmt::format("layers {}..{}", slice.first_layer, slice.first_layer + slice.num_layers - 1);
+}
+
 std::vector<StageSlice> slice_as_given(const std::vector<int>& layers) {
   std::vector<StageSlice> slices;
   int first = 0;

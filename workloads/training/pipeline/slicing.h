@@ -1,6 +1,7 @@
 // Which layers stand on which pipeline stage.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "models/model.h"
@@ -15,6 +16,8 @@ struct StageSlice {
   bool has_head = false;       // the last stage: final norm, MTP modules, head, loss
 };
 
+std::string layers_text(const StageSlice& slice);  // "layers 3..5"
+
 // Contiguous slices with the smallest largest stage, by forward FLOPs of a token (embedding look-up free,
 // head and MTP modules on the last stage); among those the one with the smallest sum of squares. Every stage
 // holds at least one layer.
@@ -28,7 +31,8 @@ std::vector<StageSlice> slice_balanced(const Model& model, std::int64_t sequence
 std::vector<double> speeds_of_stages(const StagePlacement& placement, const std::vector<double>& by_rank);
 
 // As many layers on each stage. `ends`: what embedding and head count for together with the layers of their
-// stages, in layers each (0 or 1). Layers and ends must divide over the stages.
+// stages, in layers each (0 or 1). Layers and ends must divide over the stages; an end that is all of its
+// stage's share leaves no layer there.
 std::vector<StageSlice> slice_evenly(int layers, int stages, int ends);
 
 // So many layers on each stage.

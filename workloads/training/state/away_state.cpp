@@ -5,41 +5,14 @@
 #include <span>
 #include <vector>
 
+#include "workloads/cost/separate_kernels.h"
 #include "workloads/training/state/sharding.h"
+#include "workloads/training/state/shared_scales.h"
+#include "workloads/training/state/stretches_of.h"
+#include "workloads/training/state/visitor.h"
 
 namespace moebius {
 namespace {
-
-// Layers are grouped from the first one of the stage on. -1: of no layer.
-class LayerGroups {
- public:
-  LayerGroups(const TrainingPlan& plan, const Fragment& fragment) : layers_(plan.group_layers) {
-    for (const Op& op : fragment.ops) {
-      if (op.layer >= 0 && (first_ < 0 || op.layer < first_)) first_ = op.layer;
-    }
-  }
-  int of(const Op& op) const { return op.layer < 0 ? -1 : (op.layer - first_) / layers_; }
-
- private:
-  int layers_, first_ = -1;
-};
-
-// Of each op, the stretch that it belongs to, ascending.
-std::vector<int> stretches(const TrainingPlan& plan, const Fragment& fragment) {
-  const LayerGroups groups(plan, fragment);
-  std::vector<int> stretch;
-  int current = 0, group = -1;
-  for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
-    const Op& op = fragment.ops[i];
-    const int of_op = groups.of(op);
-    const bool update = fragment.phase == Phase::kOptimizer && op.kind == OpKind::kAdam;
-    const bool other = fragment.phase != Phase::kOptimizer && of_op != group;
-    if (i > 0 && (update || other)) ++current;
-    group = of_op;
-    stretch.push_back(current);
-  }
-  return stretch;
-}
 
 bool writes_shards(const Op& op, const Fragment& fragment) {
   return op.kind == OpKind::kReduceScatter && fragment.tensors[fragment.output(op, 0)].shards > 0;
@@ -51,25 +24,14 @@ struct Sum {
   std::vector<TensorId> inputs;
 };
 
-// A tensor that comes and goes.
-struct Visitor {
-  TensorId here = kNoTensor;
-  TensorId home = kNoTensor;    // in host memory
-  TensorId shard = kNoTensor;   // of this rank, on the device
-  TensorId buffer = kNoTensor;  // that a gather fills, where it is copied out
-  bool gathered = false, loaded = false, stored = false;
-  int first = -1;      // stretch of its first use
-  int last_write = 0;  // stretch
-};
-
 class Rewrite {
  public:
-  Rewrite(const TrainingPlan& plan, const std::set<std::uint32_t>& activations, FragmentBuilder& old)
+  Rewrite(const TrainingPlan& plan, const AwayState& away, FragmentBuilder& old)
       : plan_(plan),
-        activations_(activations),
+        away_(away),
         fragment_(old.fragment()),
         builder_(fragment_.name, fragment_.phase),
-        stretch_(stretches(plan, fragment_)) {
+        stretch_(stretches_of(plan, fragment_)) {
     builder_.scaling = old.scaling;
     builder_.launch = old.launch;
     builder_.fusions = old.fusions;
@@ -94,16 +56,25 @@ class Rewrite {
 
  private:
   bool offloaded(const Tensor& tensor) const {
-    if (tensor.scope == Scope::kMicrobatch) return activations_.count(tensor.key) > 0;
+    if (tensor.scope == Scope::kMicrobatch) return away_.activations.count(tensor.key) > 0;
     if (tensor.scope != Scope::kRank) return false;
     return (tensor.memory == MemoryKind::kWeights && plan_.offload.parameters) ||
            (tensor.memory == MemoryKind::kGradients && plan_.offload.gradients) ||
            (tensor.memory == MemoryKind::kOptimizer && plan_.offload.optimizer);
   }
 
+  bool is_whole_weight(const Tensor& tensor) const {
+    return tensor.scope == Scope::kRank && tensor.memory == MemoryKind::kWeights && tensor.shards == 0;
+  }
+
   bool gathers(const Tensor& tensor) const {
-    return tensor.scope == Scope::kRank && tensor.memory == MemoryKind::kWeights && tensor.shards == 0 &&
-           shards_parameters(plan_, tensor.experts > 0);
+    return is_whole_weight(tensor) && shards_parameters(plan_, tensor.experts > 0);
+  }
+
+  // Stands here, but of what the optimizer wrote only this rank's shard is new.
+  bool refreshes(const Tensor& tensor) const {
+    return away_.first_of_step && plan_.overlap_weights && is_whole_weight(tensor) &&
+           num_shards(plan_, tensor.experts > 0) > 1;
   }
 
   // Sums of one microbatch, which end in the members' shards.
@@ -115,8 +86,9 @@ class Rewrite {
   // Tensors keep their numbers. Those that visit live in the fragment only.
   void add_tensor(TensorId id) {
     Tensor tensor = fragment_.tensors[id];
-    const bool visits = gathers(tensor) || (offloaded(tensor) && !passes(tensor));
-    if (visits) visitors_[id] = {.here = id};
+    const bool stays = refreshes(tensor);
+    const bool visits = !stays && (gathers(tensor) || (offloaded(tensor) && !passes(tensor)));
+    if (visits || stays) visitors_[id] = {.here = id};
     if (visits || passes(tensor)) tensor.scope = Scope::kFragment, tensor.key = 0;
     builder_.add(tensor);
   }
@@ -124,28 +96,41 @@ class Rewrite {
   void add_homes(TensorId id) {
     const Tensor& whole = fragment_.tensors[id];
     Visitor& visitor = visitors_[id];
+    if (refreshes(whole)) return add_refreshed(id, visitor);
     visitor.gathered = gathers(whole);
     visitor.loaded = offloaded(whole);
-    Tensor home = visitor.gathered ? shard_of(whole, plan_) : whole;
+    const bool cast = visitor.gathered && stands_in_half(whole, plan_);
+    if (cast) visitor.half = builder_.add(of_fragment(half_of(whole)));
+    Tensor home = visitor.gathered ? shard_of(cast ? half_of(whole) : whole, plan_) : whole;
     if (visitor.loaded) {
       home.on_host = true;
       visitor.home = builder_.add(home);
       home.on_host = false;
-      home.scope = Scope::kFragment;
-      home.key = 0;
+      home = of_fragment(home);
     }
     if (!visitor.gathered) return;
     visitor.shard = builder_.add(home);
-    if (plan_.shard_buffers == ShardBuffers::kCopied) visitor.buffer = another(id);
+    if (plan_.shard_buffers == ShardBuffers::kCopied) visitor.buffer = another(visitor.arrives());
   }
 
-  // A tensor of the same shape that lives in the fragment.
-  TensorId another(TensorId id) {
-    Tensor tensor = builder_.tensor(id);
+  // Gathered in place; a copy to a buffer and back counts as one from it.
+  void add_refreshed(TensorId id, Visitor& visitor) {
+    const Tensor& whole = fragment_.tensors[id];
+    visitor.gathered = true;
+    if (stands_in_half(whole, plan_)) visitor.half = builder_.add(half_of(whole));
+    visitor.shard = visitor.arrives();
+    if (plan_.shard_buffers == ShardBuffers::kCopied) visitor.buffer = another(visitor.shard);
+  }
+
+  static Tensor of_fragment(Tensor tensor) {
     tensor.scope = Scope::kFragment;
     tensor.key = 0;
-    return builder_.add(tensor);
+    return tensor;
   }
+
+  TensorId another(TensorId id) {
+    return builder_.add(of_fragment(builder_.tensor(id)));
+  }  // of the same shape
 
   void note_uses() {
     std::set<TensorId> touched;
@@ -157,6 +142,8 @@ class Rewrite {
         Visitor& visitor = found->second;
         const bool written = j >= op.num_inputs;
         if (visitor.first < 0) visitor.first = stretch_[i];
+        visitor.forward |= op.kind == OpKind::kGemm || op.kind == OpKind::kGroupedGemm;
+        visitor.backward |= op.kind == OpKind::kGemmDgrad || op.kind == OpKind::kGroupedGemmDgrad;
         // What a microbatch writes anew has nothing to bring.
         const bool first_touch = touched.insert(found->first).second;
         if (first_touch && written && fragment_.tensors[found->first].scope == Scope::kMicrobatch)
@@ -194,8 +181,22 @@ class Rewrite {
     put_back_before(stretch);
     for (int due = brought_; due <= stretch + plan_.prefetch; ++due) bring(due);
     brought_ = stretch + plan_.prefetch + 1;
-    for (const TensorId id : used_first_in(stretch))
-      if (const TensorId buffer = visitors_.at(id).buffer; buffer != kNoTensor) copy(buffer, id);
+    for (const TensorId id : used_first_in(stretch)) {
+      const Visitor& visitor = visitors_.at(id);
+      if (visitor.buffer != kNoTensor && visitor.in_place()) copy(visitor.arrives(), visitor.buffer);
+      if (visitor.buffer != kNoTensor && !visitor.in_place()) copy(visitor.buffer, visitor.arrives());
+      if (visitor.half != kNoTensor) quantise(visitor);
+    }
+  }
+
+  // Each rank casts what it has gathered, by rows for the product of the forward pass, by columns for that of
+  // the reverse pass.
+  void quantise(const Visitor& visitor) {
+    builder_.compute_units = 0;
+    const bool both =
+        (visitor.forward && visitor.backward) || builder_.tensor(visitor.here).scope == Scope::kRank;
+    last_compute_ = quantise_weight(builder_, visitor.half, visitor.here, both ? kBothWays : 0, waits_);
+    waits_.clear();
   }
 
   // A pass of the chip over a whole tensor.
@@ -252,7 +253,7 @@ class Rewrite {
       const bool of_group = (fragment_.tensors[id].experts > 0) == expert;
       if (!visitor.gathered || !of_group) continue;
       from.push_back(visitor.shard);
-      to.push_back(visitor.buffer != kNoTensor ? visitor.buffer : visitor.here);
+      to.push_back(visitor.filled());
     }
     each_bucket({.kind = OpKind::kAllGather,
                  .lane = Lane::kDataComm,
@@ -339,7 +340,7 @@ class Rewrite {
   }
 
   const TrainingPlan& plan_;
-  const std::set<std::uint32_t>& activations_;
+  const AwayState& away_;
   const Fragment& fragment_;
   FragmentBuilder builder_;
   const std::vector<int> stretch_;
@@ -374,11 +375,13 @@ int layers_away(const TrainingPlan& plan, int layers) {
   return std::max(0, layers - 1) / plan.group_layers * plan.group_layers;
 }
 
-FragmentPtr freeze_with_away_state(const TrainingPlan& plan, const std::set<std::uint32_t>& activations,
+FragmentPtr freeze_with_away_state(const TrainingPlan& plan, const AwayState& away,
                                    FragmentBuilder& builder) {
-  const bool nothing = plan.zero < 2 && !plan.offload.any();
+  const bool refreshed = away.first_of_step && plan.overlap_weights;
+  const bool nothing = plan.zero < 2 && !plan.offload.any() && !refreshed;
   if (nothing || builder.fragment().ops.empty()) return builder.freeze_it();
-  return Rewrite(plan, activations, builder).run();
+  builder.cut_for_overlap();
+  return Rewrite(plan, away, builder).run();
 }
 
 }  // namespace moebius

@@ -19,6 +19,12 @@ std::set<std::uint32_t> away_activations(const TrainingPlan& plan, const Fragmen
 // Of so many layers of a stage those, the first ones, that this is true of.
 int layers_away(const TrainingPlan& plan, int layers);
 
+// What a fragment is beside its ops.
+struct AwayState {
+  std::set<std::uint32_t> activations = {};  // keys of those that stand in host memory
+  bool first_of_step = false;                // a forward pass before all others of its stage in a step
+};
+
 // Freezes what `builder` holds. Its ops fall into stretches: groups of /plan/dp/group_layers layers, in the
 // optimizer the updates. What a stretch uses is asked for when the stretch `prefetch` before it starts to
 // compute, on the lanes of data communication (gathers) and host copies; what it leaves (shards of sums,
@@ -26,7 +32,8 @@ int layers_away(const TrainingPlan& plan, int layers);
 // never holds more than prefetch + 1 stretches of what is brought, and as many of what is left. A plan with
 // nothing away: frozen as it is. With /plan/dp/buffers passes of the chip copy what gathers bring, and what
 // is to be summed, where the first stretch uses it and where a stretch has made it.
-FragmentPtr freeze_with_away_state(const TrainingPlan& plan, const std::set<std::uint32_t>& activations,
-                                   FragmentBuilder& builder);
+// With weights in BF16 those of FP8 products are gathered so, and quantised there. With
+// /plan/dp/overlap_weights the first forward pass of a step gathers what the optimizer has updated.
+FragmentPtr freeze_with_away_state(const TrainingPlan& plan, const AwayState& away, FragmentBuilder& builder);
 
 }  // namespace moebius

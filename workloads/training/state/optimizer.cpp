@@ -11,6 +11,7 @@
 #include "workloads/cost/separate_kernels.h"
 #include "workloads/training/pipeline/pipeline.h"
 #include "workloads/training/state/sharding.h"
+#include "workloads/training/state/shared_scales.h"
 
 namespace moebius {
 namespace {
@@ -104,7 +105,7 @@ std::vector<TensorId> gradients(FragmentBuilder& builder, const TrainingPlan& pl
 class OptimizerWriter {
  public:
   OptimizerWriter(const LoweringInput& input, const StageSpec& stage, FragmentBuilder& builder)
-      : input_(input), stage_(stage), builder_(builder) {}
+      : input_(input), stage_(stage), builder_(builder), scales_(*input.plan, builder) {}
 
   void write(std::vector<StageParameter>& parameters) {
     builder_.phase = Phase::kGradients;
@@ -124,6 +125,7 @@ class OptimizerWriter {
       }
       write_update(bucket, holders);
     }
+    scales_.write();
   }
 
  private:
@@ -274,45 +276,29 @@ class OptimizerWriter {
     std::vector<TensorId> inputs = operands;
     if (plan().clip > 0) adam.scale = static_cast<float>(plan().clip), inputs.push_back(squares_);
     builder_.emit(adam, inputs, operands);
-    if (cut && !shards_parameters(plan(), expert))
-      write_buckets(builder_, bucket_op(OpKind::kAllGather, adam.group, adam.role), weights);
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      if (shares_scale(parameters[i].weight, plan())) scales_.add(weights[i], parameters[i].weight);
+    // From here on weights are what the next step multiplies by, where its passes do not bring them.
+    if (shards_parameters(plan(), expert) || (cut && plan().overlap_weights)) return;
+    if (cut) write_buckets(builder_, bucket_op(OpKind::kAllGather, adam.group, adam.role), weights);
     for (std::size_t i = 0; i < parameters.size(); ++i) quantise(weights[i], parameters[i].weight);
-  }
-
-  bool stands_in_half(const Tensor& weight) const {
-    return plan().half_weights && weight.dtype == DType::kFp8;
   }
 
   // What Adam writes: the weight, or what it is quantised from.
   Tensor updated(const Tensor& weight) const {
-    if (!stands_in_half(weight)) return weight;
-    Tensor half = weight;
-    half.dtype = DType::kBf16;
-    half.scaling = Scaling::kBlock;
-    half.key = weight.key + static_cast<std::uint32_t>(Part::kHalfWeight) -
-               static_cast<std::uint32_t>(Part::kWeight);
-    return half;
+    const bool half = stands_in_half(weight, plan()) || shares_scale(weight, plan());
+    return half ? half_of(weight) : weight;
   }
 
   // For the products of the next step, both ways (Transformer Engine: in the first microbatch, then kept).
   void quantise(TensorId half, const Tensor& weight) {
-    if (!stands_in_half(weight)) return;
-    const std::int64_t rows = weight.elements() / weight.columns;
-    Op op{.kind = OpKind::kLargest, .role = weight.role, .shape = {.m = rows, .n = weight.columns}};
-    std::vector<TensorId> inputs{half};
-    if (weight.scaling == Scaling::kTensor) {
-      inputs.push_back(builder_.transient(1, 1, DType::kFp32, weight.role));
-      builder_.emit(op, {half}, {inputs.back()});
-    }
-    op.kind = OpKind::kQuantise;
-    op.dtype = DType::kFp8;
-    op.shape.heads = kBothWays;
-    builder_.emit(op, inputs, {builder_.add(weight)});
+    if (stands_in_half(weight, plan())) quantise_weight(builder_, half, builder_.add(weight), kBothWays);
   }
 
   const LoweringInput& input_;
   const StageSpec& stage_;
   FragmentBuilder& builder_;
+  SharedScales scales_;
   TensorId squares_ = kNoTensor;  // of all gradients, where they are clipped
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/training/layers/builder.h"
 #include "workloads/training/pipeline/pipeline.h"
 
 namespace moebius {
@@ -49,12 +50,35 @@ Tensor shard_of(const Tensor& whole, const TrainingPlan& plan) {
   return shard;
 }
 
+Tensor half_of(const Tensor& weight) {
+  Tensor half = weight;
+  half.dtype = DType::kBf16;
+  half.scaling = Scaling::kBlock;
+  half.key =
+      weight.key + static_cast<std::uint32_t>(Part::kHalfWeight) - static_cast<std::uint32_t>(Part::kWeight);
+  return half;
+}
+
+bool stands_in_half(const Tensor& weight, const TrainingPlan& plan) {
+  return plan.half_weights && weight.dtype == DType::kFp8;
+}
+
+bool shares_scale(const Tensor& weight, const TrainingPlan& plan) {
+  return weight.dtype == DType::kFp8 && plan.gathers_fp8() && plan.scaling == Scaling::kTensor &&
+         shards_parameters(plan, weight.experts > 0);
+}
+
 namespace {
 
 std::string shards_text(const TrainingPlan& plan, bool expert) {
   const int shards = num_shards(plan, expert), all = num_replicas(plan, expert);
   return shards == all ? fmt::format("over {}", shards)
                        : fmt::format("over {}, in {} copies", shards, all / shards);
+}
+
+const char* format_gathered(const TrainingPlan& plan) {
+  if (plan.gemm != DType::kFp8) return "";
+  return plan.gathers_fp8() ? ", in FP8" : ", in BF16, quantised where they are";
 }
 
 std::string sharding_line(const TrainingPlan& plan) {
@@ -64,8 +88,8 @@ std::string sharding_line(const TrainingPlan& plan) {
   std::string line = fmt::format("sharded        {}: dense {}, experts {}", kWhat[plan.zero],
                                  shards_text(plan, false), shards_text(plan, true));
   if (plan.zero == 3)
-    line += fmt::format("; gathered {} layer{} at a time, {} ahead", plan.group_layers,
-                        plan.group_layers == 1 ? "" : "s", plan.prefetch);
+    line += fmt::format("; gathered {} layer{} at a time, {} ahead{}", plan.group_layers,
+                        plan.group_layers == 1 ? "" : "s", plan.prefetch, format_gathered(plan));
   return line + "\n";
 }
 
@@ -88,6 +112,8 @@ std::string describe_state(const TrainingPlan& plan) {
   text += offload_line(plan.offload);
   if (plan.recompute == RecomputePolicy::kHybrid)
     text += fmt::format("recompute      what does not fit in {}\n", to_text(plan.recompute_budget));
+  if (plan.recompute_every > 1)
+    text += fmt::format("recompute      one of {} layers, whole\n", plan.recompute_every);
   if (plan.recompute_layers > 1)
     text += fmt::format("recompute      groups of {} layers, whole\n", plan.recompute_layers);
   return text;

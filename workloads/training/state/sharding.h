@@ -27,6 +27,14 @@ bool shards_parameters(const TrainingPlan& plan, bool expert);
 // The same parameter, or gradient, of which each member holds its shard.
 Tensor shard_of(const Tensor& whole, const TrainingPlan& plan);
 
+// The weight that an FP8 weight is quantised from, by the plan or ranks that gathered it.
+bool stands_in_half(const Tensor& weight, const TrainingPlan& plan);
+Tensor half_of(const Tensor& weight);
+
+// Of FP8 weights that are gathered as such: a shard cannot be scaled for itself. With one scale for a tensor
+// the largest magnitudes of all shards are found after the update, once, and so all ranks know it.
+bool shares_scale(const Tensor& weight, const TrainingPlan& plan);
+
 // What of a plan's state is sharded, stands in host memory or is computed again: one fact a line, none for a
 // plan that keeps everything on every rank.
 std::string describe_state(const TrainingPlan& plan);

@@ -1,0 +1,27 @@
+#include "workloads/training/state/stretches_of.h"
+
+namespace moebius {
+
+LayerGroups::LayerGroups(const TrainingPlan& plan, const Fragment& fragment) : layers_(plan.group_layers) {
+  for (const Op& op : fragment.ops) {
+    if (op.layer >= 0 && (first_ < 0 || op.layer < first_)) first_ = op.layer;
+  }
+}
+
+std::vector<int> stretches_of(const TrainingPlan& plan, const Fragment& fragment) {
+  const LayerGroups groups(plan, fragment);
+  std::vector<int> stretch;
+  int current = 0, group = -1;
+  for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
+    const Op& op = fragment.ops[i];
+    const int of_op = groups.of(op);
+    const bool update = fragment.phase == Phase::kOptimizer && op.kind == OpKind::kAdam;
+    const bool other = fragment.phase != Phase::kOptimizer && of_op != group;
+    if (i > 0 && (update || other)) ++current;
+    group = of_op;
+    stretch.push_back(current);
+  }
+  return stretch;
+}
+
+}  // namespace moebius

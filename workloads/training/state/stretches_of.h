@@ -1,0 +1,24 @@
+// The stretches of a fragment's ops, before which state is brought and after which it is put back.
+#pragma once
+
+#include <vector>
+
+#include "workloads/schedule/fragment.h"
+#include "workloads/training/plan.h"
+
+namespace moebius {
+
+// Layers are grouped from the first one of the stage on. -1: of no layer.
+class LayerGroups {
+ public:
+  LayerGroups(const TrainingPlan& plan, const Fragment& fragment);
+  int of(const Op& op) const { return op.layer < 0 ? -1 : (op.layer - first_) / layers_; }
+
+ private:
+  int layers_, first_ = -1;
+};
+
+// Of each op, the stretch that it belongs to, ascending: a group of layers; in the optimizer an update.
+std::vector<int> stretches_of(const TrainingPlan& plan, const Fragment& fragment);
+
+}  // namespace moebius
