@@ -57,7 +57,8 @@ PoolRules pool_of(PoolRole role, StepCost& cost, int instances = 1) {
 SystemRules apart(StepCost& cost, double bytes_per_token, bool layerwise = true) {
   SystemRules rules;
   rules.pools = {pool_of(PoolRole::kPrefill, cost), pool_of(PoolRole::kDecode, cost)};
-  rules.transfer = {.bytes_per_token = bytes_per_token, .rate = {1e9}, .layers = 10, .layerwise = layerwise};
+  rules.transfer = {
+      .bytes_per_token = bytes_per_token, .rate = {1e9}, .latency = {}, .layers = 10, .layerwise = layerwise};
   return rules;
 }
 
