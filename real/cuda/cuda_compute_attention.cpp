@@ -30,13 +30,15 @@ void rotary(DeviceOp& c, bool back) {
 }
 
 // Keys gathered over a context group stand member by member; those up to this member's own chunk are seen.
+// Keys that are as many as the queries were not gathered.
 Attention attention_of(const DeviceOp& c, const Operand& q, const Operand& k, const Operand& v) {
   const Shape& s = c.shape();
   const std::int64_t sequences = std::max(s.groups, 1);
-  const std::int64_t chunk = k.rows / sequences / c.size_of(GroupRole::kContext);
+  const bool gathered = k.rows > q.rows;
+  const std::int64_t chunk = k.rows / sequences / (gathered ? c.size_of(GroupRole::kContext) : 1);
   return {.sequences = sequences,
           .queries = q.rows / sequences,
-          .keys = (c.index_in(GroupRole::kContext) + 1) * chunk,
+          .keys = gathered ? (c.index_in(GroupRole::kContext) + 1) * chunk : chunk,
           .heads = s.heads,
           .kv_heads = s.kv_heads,
           .head_dim = s.head_dim,

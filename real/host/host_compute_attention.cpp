@@ -50,14 +50,15 @@ void rotary(OpContext<Real>& c, Turn turn) {
 }
 
 // Keys gathered over a context group stand member by member; attention wants them sequence by sequence, and
-// only those up to this member's own chunk: what comes later is not seen.
+// only those up to this member's own chunk: what comes later is not seen. Keys that are as many as the
+// queries were not gathered: they are this member's own.
 template <class Real>
 struct ContextKeys {
   std::int64_t members, mine, sequences, chunk;  // chunk: rows of one sequence on one member
 
-  ContextKeys(const OpContext<Real>& c, std::int64_t key_rows)
-      : members(c.size_of(GroupRole::kContext)),
-        mine(c.index_in(GroupRole::kContext)),
+  ContextKeys(const OpContext<Real>& c, std::int64_t query_rows, std::int64_t key_rows)
+      : members(key_rows > query_rows ? c.size_of(GroupRole::kContext) : 1),
+        mine(key_rows > query_rows ? c.index_in(GroupRole::kContext) : 0),
         sequences(std::max(c.shape().groups, 1)),
         chunk(key_rows / sequences / members) {}
 
@@ -106,7 +107,7 @@ void attend(OpContext<Real>& c) {
   if (c.op().match == kGatheredAll) return attend_to_all(c);
   if (is_zigzag(c.op())) return attend_in_ring(c);
   const Matrix<Real>& q = c.in(0);
-  const ContextKeys<Real> context(c, c.in(1).rows);
+  const ContextKeys<Real> context(c, q.rows, c.in(1).rows);
   const Matrix<Real> k = context.seen(c.in(1)), v = context.seen(c.in(2));
   const AttentionShape shape = attention_shape(c, q.rows, context.keys());
   Matrix<Real> o(q.rows, shape.heads * shape.v_dim), lse(q.rows, shape.heads);
@@ -124,7 +125,7 @@ void attend_back(OpContext<Real>& c) {
   if (c.op().match == kGatheredAll) return attend_back_to_all(c);
   if (is_zigzag(c.op())) return attend_back_in_ring(c);
   const Matrix<Real>&d_o = c.in(0), &q = c.in(1), &o = c.in(4), &lse = c.in(5);
-  const ContextKeys<Real> context(c, c.in(2).rows);
+  const ContextKeys<Real> context(c, q.rows, c.in(2).rows);
   const Matrix<Real> k = context.seen(c.in(2)), v = context.seen(c.in(3));
   const std::span<const Real> probabilities =
       c.op().num_inputs > 6 ? c.in(6).view() : std::span<const Real>();

@@ -41,4 +41,30 @@ TEST_CASE("keys that are not gathered need ranks that share sequences and heads 
       R"(s.json: --set /plan/context: "ulysses" cuts heads over tp 1 x cp 16 = 16 ranks, which do not divide the 8 key-value heads of mixtral-8x22b)");
 }
 
+// A rank of two holds 2048 of 4096 tokens, and chunks of 2048 or 1024 end with them.
+TEST_CASE("chunks of attention end with the rows of a context rank") {
+  const auto of_chunk = [](const std::string& tokens, const char* pointer, const char* json) {
+    const std::string model = R"({"base": "mixtral-8x22b", "attention_chunk": )" + tokens + "}";
+    return refusal(kTraining, {{"/model", model.c_str()},
+                               {"/plan/ep/nodes_per_token", "0"},
+                               {"/plan/ep/degree", "8"},
+                               {pointer, json}});
+  };
+  CHECK(
+      of_chunk("3000", "/plan/cp", "2") ==
+      "s.json: --set /plan/cp: mixtral-8x22b (changed) attends in chunks of 3000 tokens, which ranks do not "
+      "share: expected /workload/sequence_length 4096 / cp 2 = 2048 to be a multiple of it");
+  for (const char* tokens : {"1024", "2048", "4096"}) CHECK(of_chunk(tokens, "/plan/cp", "2") == "");
+  CHECK(of_chunk("3000", "/plan/attention", "\"unfused\"") ==
+        "s.json: --set /plan/attention: \"unfused\" attention sees chunks of equal lengths: 4096 tokens are "
+        "not a multiple of the 3000 of mixtral-8x22b (changed)");
+}
+
+TEST_CASE("layers that share keys and values are not trained") {
+  check(
+      kTraining, "/model", R"({"base": "qwen3-30b-a3b", "kv_share": 2})",
+      "/model: 2 consecutive layers of qwen3-30b-a3b (changed) share keys and values, which are not trained "
+      "so far");
+}
+
 }  // namespace moebius

@@ -17,6 +17,7 @@ class FoldingChecks {
     if (plan_.expert_tp > 1) expert_parts();
     if (plan_.zigzag()) ring();
     if (plan_.cp > 1 && plan_.context == ContextKind::kUlysses) ulysses();
+    if (plan_.cp > 1 && plan_.context == ContextKind::kAllGather) chunks();
   }
 
  private:
@@ -73,6 +74,16 @@ class FoldingChecks {
       require(model_.chunk(layer) == 0, at,
               "\"ulysses\" does not cut the chunks in which layer {} of {} attends: expected \"all-gather\"",
               layer, model_.id);
+  }
+
+  // A chunk that two ranks share would be more work for one of them than for the other.
+  void chunks() const {
+    const std::int64_t length = scenario_.training.sequence_length, rows = length / plan_.cp;
+    const int chunk = model_.attention_chunk;
+    require(chunk == 0 || length <= chunk || rows % chunk == 0, "/plan/cp",
+            "{} attends in chunks of {} tokens, which ranks do not share: expected /workload/sequence_length "
+            "{} / cp {} = {} to be a multiple of it",
+            model_.id, chunk, length, plan_.cp, rows);
   }
 
   const Scenario& scenario_;

@@ -81,6 +81,9 @@ class TrainingChecks {
     require(!model_.delta.given() && !model_.output_gate, "/model",
             "{} has {}, which are served but not trained so far", model_.id,
             model_.delta.given() ? "gated delta networks" : "output gates");
+    require(model_.kv_share == 1, "/model",
+            "{} consecutive layers of {} share keys and values, which are not trained so far",
+            model_.kv_share, model_.id);
   }
 
   void divides(int degree, int number, const char* pointer, const char* degree_name, const char* what) const {
@@ -204,6 +207,13 @@ class TrainingChecks {
   void sequence() const {
     require(plan_.attention == AttentionKernels::kFlash || plan_.cp == 1, "/plan/attention",
             "\"unfused\" attention sees whole sequences: expected /plan/cp 1, found {}", plan_.cp);
+    const int chunk = model_.attention_chunk;
+    const std::int64_t length = scenario_.training.sequence_length;
+    require(
+        plan_.attention == AttentionKernels::kFlash || chunk == 0 || length <= chunk || length % chunk == 0,
+        "/plan/attention",
+        "\"unfused\" attention sees chunks of equal lengths: {} tokens are not a multiple of the {} of {}",
+        length, chunk, model_.id);
     const std::int64_t parts = std::int64_t{plan_.cp} * (plan_.sequence_parallel ? plan_.tp : 1);
     require(scenario_.training.sequence_length % parts == 0, "/workload/sequence_length",
             "{} tokens are not a multiple of cp {} x tp {} = {}", scenario_.training.sequence_length,

@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/routing/routing.h"
+#include "workloads/schedule/local_batch.h"
 
 namespace moebius {
 namespace {
@@ -40,6 +41,14 @@ void add_sequence(Batch& batch, std::int32_t request, std::int64_t length, doubl
 }
 
 }  // namespace
+
+BatchPtr cut_in_chunks(const TrainingWorkload& workload, int chunk) {
+  const std::int64_t length = workload.sequence_length;
+  if (chunk == 0 || length <= chunk || length % chunk == 0) return nullptr;
+  Batch whole{.page_tokens = 0, .sequences = {}};
+  for (std::int32_t i = 0; i < workload.micro_batch; ++i) add_sequence(whole, i, length, 0);
+  return local_batch(std::make_shared<const Batch>(std::move(whole)), chunk);
+}
 
 BatchPtr pack(const TrainingWorkload& workload, const PackedRows& rows) {
   CHECK(workload.lengths.has_value(), "sequences without lengths");

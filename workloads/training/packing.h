@@ -23,6 +23,10 @@ struct PackedRows {
 // are numbered from 0 in it. The workload has lengths.
 BatchPtr pack(const TrainingWorkload& workload, const PackedRows& rows);
 
+// Whole sequences as layers see them that attend in chunks, the last chunk of each the shorter one. Null
+// where chunks divide them, or are no shorter: then sequences of equal lengths say it.
+BatchPtr cut_in_chunks(const TrainingWorkload& workload, int chunk);
+
 // Whether the row of the batch whose position in its sequence this is counts in the loss of the token
 // `ahead` positions on (>= 1): that token is part of the sequence and not of its prompt.
 bool is_counted(const BatchSequence& sequence, std::int32_t position, int ahead);

@@ -93,6 +93,47 @@ TEST_CASE("tokens are gathered over ranks that share experts after dispatch and 
                                                         {OpKind::kReduceScatter, rows * 32 * 2}});
 }
 
+// Of a row of 32 columns in BF16: its two weights in FP32 go with it, of the library's, which sends a row for
+// each expert, the one.
+TEST_CASE("gradients of as many weights come back as went out with a row") {
+  for (const auto& [exchange, weights] :
+       {std::pair{Algorithm::kAuto, 2}, std::pair{Algorithm::kLibrary, 1}}) {
+    TrainingJob job = gqa_job();
+    job.plan.dp = job.plan.ep = 4;
+    job.plan.exchange = exchange;
+    for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+      const FragmentPtr pass = first_pass(job, phase);
+      const OpKind carries = phase == Phase::kForward ? OpKind::kDispatch : OpKind::kCombine;
+      int found = 0;
+      for (const Op& op : pass->ops) {
+        if (op.kind != carries) continue;
+        CHECK(op.payload.value == 32 * 2 + 4 * weights);
+        ++found;
+      }
+      CHECK(found == 1);
+    }
+  }
+}
+
+// Four ranks on two nodes, each with one of four experts; a token uses two, which stand on one node.
+TEST_CASE("tokens of a model without groups keep to as many nodes as the plan says") {
+  TrainingJob job = gqa_job();
+  job.plan.dp = job.plan.ep = 4;
+  job.ranks_per_node = 2;
+  const auto nodes_of_all = [&] {
+    const FragmentPtr forward = first_pass(job, Phase::kForward);
+    const Route& route = *forward->routes.front();
+    int sum = 0;
+    for (int node = 0; node < 2; ++node) sum += route.tokens_to_node(0, node);
+    return sum;
+  };
+  CHECK(nodes_of_all() > 16);
+  job.plan.nodes_per_token = 2;
+  CHECK(nodes_of_all() > 16);
+  job.plan.nodes_per_token = 1;
+  CHECK(nodes_of_all() == 16);
+}
+
 // Liu et al. 2023, section 3: keys and values of a member, 2 * s/n * d elements, go n - 1 hops forward; in
 // the reverse pass again, and their gradients n. Two layers, n = 4: 4 rows of 2 heads of 8 columns.
 TEST_CASE("keys go one hop less than there are ranks, and their gradients all the way round") {

@@ -34,6 +34,20 @@ TEST_CASE(
   CHECK(by_kind(report, MemoryKind::kOptimizer) == 12 * n);
 }
 
+// Heads of 16 columns: 4 of queries, 4 of keys and 4 of values, in each of 4 layers.
+TEST_CASE(
+    "a model whose maps all have biases keeps those of queries, keys and values as one that has no others") {
+  TrainingJob job = small_job();
+  job.model.attention = AttentionKind::kGqa;
+  job.model.head_dim = 16;
+  const auto weights = [&](Biases biases) {
+    job.model.biases = biases;
+    return by_kind(Training(job).memory({1e9}), MemoryKind::kWeights);
+  };
+  CHECK(weights(Biases::kQkv) - weights(Biases::kNone) == 2 * 4 * (4 + 4 + 4) * 16);
+  CHECK(weights(Biases::kAll) == weights(Biases::kQkv));
+}
+
 // Dense parameters have 4 replicas, experts (EP 4 on 4 ranks) one. All sizes divide, so it holds to the byte.
 TEST_CASE("ZeRO-1 cuts optimizer states over the replicas, to the byte") {
   TrainingJob job = small_job();

@@ -9,25 +9,37 @@
 namespace moebius {
 namespace {
 
+// Chunked attention: every chunk is a sequence of its own. Where chunks end with the rows of a rank, as
+// scenarios must have it, no query sees a key of another rank: none are gathered.
+bool keeps_keys(const LayerWriter& writer) {
+  const std::int64_t chunk = writer.model().chunk(writer.builder().layer);
+  return chunk > 0 && chunk < writer.workload().sequence_length;
+}
+
+TensorId gather_keys(LayerWriter& writer, TensorId x) {
+  return keeps_keys(writer) ? x : writer.gather_context(x);
+}
+
 // Context parallelism: with the usual zigzag cut every rank has s*(s+1)/2/cp causal pairs for s/cp queries,
-// which is that of queries at the end of (s + s/cp)/2 keys. Chunked attention: every chunk is a sequence of
-// its own; where chunks do not divide the rank's queries, a window as long as the chunk stands in, which
-// counts more pairs than there are.
+// which is that of queries at the end of (s + s/cp)/2 keys. Sequences that chunks do not divide are cut as
+// packed ones are (StageWriter).
 CoreReach reach_of(LayerWriter& writer, std::int64_t queries) {
   const std::int64_t s = writer.workload().sequence_length;
   const int layer = writer.builder().layer;
   const std::int64_t chunk = writer.model().chunk(layer);
-  if (writer.pass().batch >= 0) {
-    const std::int32_t batch = chunk > 0 ? writer.pass().local_batch : writer.pass().batch;
+  const std::int32_t batch = chunk > 0 ? writer.pass().local_batch : writer.pass().batch;
+  if (batch >= 0) {
     const auto sequences = std::ssize(writer.builder().fragment().batches[batch]->sequences);
     return {static_cast<std::int32_t>(sequences), queries / sequences,
             static_cast<std::int32_t>(writer.model().window(layer)), batch};
   }
-  if (chunk > 0 && chunk < s && queries % chunk == 0)
+  if (keeps_keys(writer)) {
+    CHECK(queries % chunk == 0, fmt::format("chunks of {} tokens in {} rows", chunk, queries));
     return {static_cast<std::int32_t>(queries / chunk), chunk, 0};
+  }
   const std::int64_t keys = writer.plan().cp == 1 ? s : (s + s / writer.plan().cp) / 2;
-  const std::int64_t window = chunk > 0 && chunk < s ? chunk : writer.model().window(layer);
-  return {static_cast<std::int32_t>(writer.workload().micro_batch), keys, static_cast<std::int32_t>(window)};
+  return {static_cast<std::int32_t>(writer.workload().micro_batch), keys,
+          static_cast<std::int32_t>(writer.model().window(layer))};
 }
 
 // What kernels of their own leave in memory between them: the probabilities and, with dropout, the mask and
@@ -75,11 +87,11 @@ TensorId write_grouped_query(LayerWriter& writer, TensorId x) {
                                              .out = (q_columns + 2 * kv_columns) * tp,
                                              .in = model.hidden,
                                              .cut = Cut::kColumns,
-                                             .bias = model.adds_qkv_bias()});
+                                             .bias = model.biases != Biases::kNone});
   const auto parts = writer.split(qkv, {q_columns, kv_columns, kv_columns}, Role::kQkv);
   const TensorId q = write_positions(writer, parts[0], heads.query, Role::kQNorm);
-  const TensorId k = writer.gather_context(write_positions(writer, parts[1], heads.kv, Role::kKvNorm));
-  const TensorId v = writer.gather_context(parts[2]);
+  const TensorId k = gather_keys(writer, write_positions(writer, parts[1], heads.kv, Role::kKvNorm));
+  const TensorId v = gather_keys(writer, parts[2]);
   return write_core(writer, heads, q, k, v);
 }
 
@@ -107,10 +119,10 @@ TensorId write_latent(LayerWriter& writer, TensorId x) {
   const auto parts = writer.split(down, {mla.kv_rank, mla.rope_dim}, Role::kKvA);
   // What is gathered over context ranks is the latent, before it is blown up to heads.
   const TensorId latent =
-      writer.gather_context(writer.enter_tensor_parallel(writer.norm(parts[0], Role::kKvNorm)));
+      gather_keys(writer, writer.enter_tensor_parallel(writer.norm(parts[0], Role::kKvNorm)));
   // Positions count whole sequences: what sequence parallelism cut is put together before it is rotated.
   const TensorId rope =
-      writer.gather_context(writer.rotary(writer.enter_tensor_parallel(parts[1]), 1, mla.rope_dim));
+      gather_keys(writer, writer.rotary(writer.enter_tensor_parallel(parts[1]), 1, mla.rope_dim));
   const TensorId kv = writer.linear(
       latent,
       {Role::kKvB, std::int64_t{model.heads} * (mla.nope_dim + mla.v_dim), mla.kv_rank, Cut::kColumns});

@@ -152,7 +152,6 @@ void Reverse::reverse_norm(const Op& op) {
   const bool share = sees_share_of_tokens(in(op, 0)) || (of_heads && plan().tp > 1);
   const TensorId dw = gradient_buffer(in(op, 1), share);
   Op back = like(op, OpKind::kNormGrad);
-  back.shape.heads = plan().separate_norm_grad ? kSeparateKernels : 0;
   emit(back, {dy, value(in(op, 0)), value(in(op, 1))}, {dx, dw});
   add_gradient(in(op, 0), dx);
 }
@@ -250,7 +249,9 @@ void Reverse::reverse_routed_exchange(const Op& op) {
   back.algorithm = op.algorithm;
   back.units = op.units;
   back.match = builder().next_match();
-  back.payload = {op.shape.n * element_bytes(back.dtype) + (from_dispatch ? 4.0 * op.shape.k : 0.0)};
+  // Gradients of as many weights come back with a row as went with it.
+  const double weights = op.payload.value - static_cast<double>(op.shape.n) * element_bytes(op.dtype);
+  back.payload = {op.shape.n * element_bytes(back.dtype) + (from_dispatch ? weights : 0.0)};
   std::vector<TensorId> inputs, outputs;
   for (int i = 0; i < op.num_outputs; ++i) inputs.push_back(gradient(out(op, i)));
   if (back.dtype == DType::kFp8) inputs[0] = quantised(inputs[0], OpKind::kQuantise, -1);

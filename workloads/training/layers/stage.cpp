@@ -10,6 +10,7 @@
 #include "workloads/schedule/context_part.h"
 #include "workloads/schedule/local_batch.h"
 #include "workloads/training/layers/layer_writer.h"
+#include "workloads/training/packing.h"
 
 namespace moebius {
 namespace {
@@ -19,6 +20,8 @@ class StageWriter {
   StageWriter(const LoweringInput& input, const StageSpec& stage, RouteCache& routes, ForwardPass& pass)
       : input_(input), stage_(stage), routes_(routes), pass_(pass), writer_(input, stage, pass) {
     if (stage.packed) add_packed(stage.packed);
+    const BatchPtr cut = stage.packed ? nullptr : cut_in_chunks(*input.workload, model().attention_chunk);
+    if (cut) pass_.local_batch = builder().add_batch(cut);
     pass.builder.scaling = plan().scaling;
     pass.builder.launch = plan().launch;
     pass.builder.tensor_chunks = plan().tp_chunks;
@@ -166,21 +169,25 @@ class StageWriter {
   RoutePtr route(int layer, int gathered = 1) {
     const Experts& experts = model().experts;
     const int nodes = plan().nodes_per_token;
-    return routes_.get(
-        {.seed = input_.workload->seed,
-         .step = stage_.step,
-         .microbatch = stage_.microbatch,
-         .layer = layer,
-         .popularity = input_.workload->popularity,
-         .ranks = plan().ep,
-         .ranks_per_node = std::max(1, input_.ranks_per_node / plan().expert_tp),
-         .experts = experts.routed,
-         .active = experts.active,
-         .groups = experts.groups,
-         .active_groups = nodes > 0 ? std::min(nodes, experts.active_groups) : experts.active_groups,
-         .tokens = static_cast<int>(tokens()),
-         .capacity = capacity_of(plan(), experts, tokens()),
-         .gathered = gathered});
+    const int ranks_per_node = std::max(1, input_.ranks_per_node / plan().expert_tp);
+    // Where a model has no groups of its own, the experts of a node are one.
+    const bool by_node = nodes > 0 && experts.groups == 1;
+    const int groups = by_node ? (plan().ep + ranks_per_node - 1) / ranks_per_node : experts.groups;
+    const int active_groups = by_node ? nodes : experts.active_groups;
+    return routes_.get({.seed = input_.workload->seed,
+                        .step = stage_.step,
+                        .microbatch = stage_.microbatch,
+                        .layer = layer,
+                        .popularity = input_.workload->popularity,
+                        .ranks = plan().ep,
+                        .ranks_per_node = ranks_per_node,
+                        .experts = experts.routed,
+                        .active = experts.active,
+                        .groups = groups,
+                        .active_groups = nodes > 0 ? std::min(nodes, active_groups) : active_groups,
+                        .tokens = static_cast<int>(tokens()),
+                        .capacity = capacity_of(plan(), experts, tokens()),
+                        .gathered = gathered});
   }
 
   RoutePtr gathered_route(int layer) {
