@@ -189,6 +189,9 @@ class TrainingChecks {
     require(plan_.nodes_per_token <= nodes, at,
             "{} nodes per token, but an expert-parallel group of {} ranks stands on {}",
             plan_.nodes_per_token, plan_.expert_ranks(), nodes);
+    require(model_.experts.groups > 1 || nodes == 1 || plan_.expert_ranks() % per_node == 0, at,
+            "the experts of a node are a group of {}, which has none of its own: {} ranks do not fill nodes of {}",
+            model_.id, plan_.expert_ranks(), per_node);
     require(model_.experts.active % plan_.nodes_per_token == 0, at,
             "{} nodes per token do not divide the {} experts that a token of {} uses", plan_.nodes_per_token,
             model_.experts.active, model_.id);
