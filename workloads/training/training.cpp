@@ -14,6 +14,7 @@
 #include "workloads/training/pipeline/columns.h"
 #include "workloads/training/pipeline/pipeline.h"
 #include "workloads/training/pipeline/uneven_batches.h"
+#include "workloads/training/state/run_memory.h"
 #include "workloads/training/state/sharding.h"
 
 namespace moebius {
@@ -316,27 +317,12 @@ MemoryReport Training::memory_of_classes() {
   State& s = *state_;
   MemoryReport report;
   for (const ClassPlace& place : s.places) {
-    std::vector<MemoryPass> passes;
-    std::vector<FragmentPtr> held;  // a store that forgets them would leave nothing behind them
-    for (Pass pass : s.passes_of(place)) {
-      pass.part.microbatch = pass.backward.microbatch = 0;
-      held.push_back(s.fragment_of(place, 0, pass));
-      if (pass.kind == PassKind::kLoad) {
-        passes.push_back({held.back().get(), 0, 0});
-        continue;
-      }
-      if (s.job.workload.forward_only) {  // nothing outlives its pass
-        passes.push_back({held.back().get(), 0, 0});
-        continue;
-      }
-      const int change = (pass.runs_forward() ? 1 : 0) - (pass.writes_weights() ? 1 : 0);
-      passes.push_back({held.back().get(), change, pass.runs_forward() ? 1 : 0});
-    }
     const auto rank_class = static_cast<std::int32_t>(report.classes.size());
     const bool drawn = s.job.workload.popularity.kind != PopularityKind::kBalanced;
     const std::vector<int> members =
         drawn && s.job.plan.ep > 1 ? members_of_class(s.layout, rank_class) : std::vector<int>();
-    report.classes.push_back(memory_of_passes(passes, members));
+    report.classes.push_back(
+        memory_of_run(s.store, s.job.workload, {place.rank, place.shard, &s.passes_of(place), members}));
     const auto last = static_cast<int>(report.classes.size()) - 1;
     if (report.classes[last].peak > report.peak()) report.worst_class = last;
   }

@@ -133,6 +133,59 @@ TEST_CASE("unfused attention keeps the probabilities and dropout what it leaves 
   CHECK(activations() - flash == 5 * scores + layers * 2 * b * s * job.model.hidden);
 }
 
+namespace {
+
+// All tokens' first choice is expert 0 with the share, the rest alike.
+std::map<int, std::vector<double>> counts(const TrainingJob& job, double share) {
+  std::map<int, std::vector<double>> of_layers;
+  for (int layer = 0; layer < job.model.layers; ++layer) {
+    std::vector<double>& of = of_layers[layer];
+    of.assign(job.model.experts.routed, 1);
+    of.front() = share;
+  }
+  return of_layers;
+}
+
+}  // namespace
+
+// The peak of a run is that of its fullest step, whichever it is: of each step alone, the most.
+TEST_CASE("memory is that of the step whose experts are fullest") {
+  TrainingJob job = small_job();
+  Popularity& popularity = job.workload.popularity;
+  popularity.kind = PopularityKind::kRecorded;
+  popularity.recorded =
+      std::make_shared<const RecordedLoads>(std::vector{counts(job, 1), counts(job, 100), counts(job, 3)});
+  std::vector<double> alone;
+  for (int step = 0; step < 3; ++step) {
+    job.workload.first_step = step, job.workload.steps = step + 1;
+    alone.push_back(Training(job).memory({1e9}).peak().value);
+  }
+  REQUIRE(alone[1] > alone[0]);
+  REQUIRE(alone[1] > alone[2]);
+  job.workload.first_step = 0, job.workload.steps = 3;
+  Training training(job);
+  const MemoryReport report = training.memory({1e9});
+  CHECK(report.peak().value == alone[1]);
+  // Two microbatches, forward and back, and the optimizer, in each of three steps.
+  CHECK(report.classes[0].after_pass.size() == 3 * (2 * 2 + 1));
+}
+
+// Draws of each microbatch: with one microbatch under way at a time the peak is that of the fullest of them.
+TEST_CASE("memory is that of the microbatch whose experts are fullest") {
+  TrainingJob job = small_job();
+  job.workload.popularity = {.kind = PopularityKind::kZipf, .exponent = 1, .per_microbatch = true};
+  job.workload.global_batch = 4;
+  const double first = Training(job).memory({1e9}).peak().value;
+  double last = first;
+  for (int microbatches = 2; microbatches <= 16; ++microbatches) {
+    job.workload.global_batch = 4 * microbatches;
+    const double peak = Training(job).memory({1e9}).peak().value;
+    CHECK(peak >= last);
+    last = peak;
+  }
+  CHECK(last > first);
+}
+
 TEST_CASE("memory over time begins with what is there before the first pass") {
   TrainingJob job = small_job();
   Training training(job);

@@ -42,6 +42,17 @@ std::vector<MemoryPass> memory_passes(const std::vector<Pass>& passes, const Sta
     const bool reverses = pass.runs_backward() && pass.backward_part().chunk == chunk;
     const bool whole = pass.kind == PassKind::kBackward || pass.kind == PassKind::kPair;
     if (pass.runs_forward() && mine) all.push_back({of.forward.get(), 1});
+std::vector<RoutePtr> FragmentStore::routes_of(const Fragment& fragment, int step, int microbatch) {
+  std::vector<RoutePtr> routes;
+  for (const RoutePtr& route : fragment.routes) {
+    RouteSpec spec = route->spec();
+    spec.step = step;
+    if (input_.workload->popularity.per_microbatch) spec.microbatch = microbatch;
+    routes.push_back(routes_.get(spec));
+  }
+  return routes;
+}
+
     if (reverses && whole) all.push_back({(pass.last ? of.last_backward : of.backward).get(), -1});
     if (reverses && !whole) all.push_back({of.inputs.get(), 0});
     if (pass.kind == PassKind::kBackwardWeight && mine)

@@ -40,6 +40,10 @@ class FragmentStore {
   const StagePlacement& placement() const { return placement_; }
   const ExpertLoads& loads() const { return loads_; }  // of what was lowered so far
 
+  bool fixed_routes() const;  // one draw for all steps, layers and microbatches
+  // The routes of a fragment as another step, and where these differ another microbatch, draws them.
+  std::vector<RoutePtr> routes_of(const Fragment& fragment, int step, int microbatch);
+
   // Routes that another store of the same degrees and tokens has drawn, so that they are not drawn again.
   const RouteCache& routes() const { return routes_; }
   void use(RouteCache routes) { routes_ = std::move(routes); }
@@ -68,7 +72,6 @@ class FragmentStore {
   std::set<std::uint32_t> away_of(const ForwardPass& forward) const;
   void lower_whole(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
   void lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
-  bool fixed_routes() const;  // one draw for all steps, layers and microbatches
   bool packs() const { return input_.workload->lengths.has_value(); }
   double counted_tokens(int step);  // of the packed sequences of a step
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 namespace moebius {
 namespace {
@@ -16,11 +17,12 @@ enum class RowsOf : std::uint8_t { kAll, kCopies, kReceived };
 struct Use {
   std::int32_t first = -1, last = -1;  // ops between which it must be held
   RowsOf rows = RowsOf::kAll;
-  const Route* route = nullptr;
+  std::int32_t route = -1;  // of the fragment
+  bool second = false;      // of the second microbatch
 };
 
 RowsOf rows_by_route(const Tensor& tensor, const Route& route) {
-  if (tensor.scope == Scope::kRank) return RowsOf::kAll;
+  if (tensor.scope == Scope::kRank || tensor.rows == 0) return RowsOf::kAll;
   if (tensor.rows == route.max_rows_of_rank()) return RowsOf::kCopies;
   return tensor.rows == route.max_received_tokens() ? RowsOf::kReceived : RowsOf::kAll;
 }
@@ -32,7 +34,7 @@ struct KnownFragment {
   std::vector<bool> released;  // by tensor
 };
 
-std::vector<Use> uses_of(const Fragment& fragment, bool by_member) {
+std::vector<Use> uses_of(const Fragment& fragment, bool by_route) {
   std::vector<Use> uses(fragment.tensors.size());
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
     const Op& op = fragment.ops[i];
@@ -41,9 +43,10 @@ std::vector<Use> uses_of(const Fragment& fragment, bool by_member) {
       Use& use = uses[tensor];
       if (use.first < 0) use.first = static_cast<std::int32_t>(i);
       use.last = static_cast<std::int32_t>(i);
-      if (!by_member || op.route < 0 || use.rows != RowsOf::kAll) continue;
-      use.route = fragment.routes[op.route].get();
-      use.rows = rows_by_route(fragment.tensors[tensor], *use.route);
+      if (!by_route || op.route < 0 || use.rows != RowsOf::kAll) continue;
+      use.route = op.route;
+      use.second = op.second;
+      use.rows = rows_by_route(fragment.tensors[tensor], *fragment.routes[op.route]);
     }
   }
   return uses;
@@ -63,12 +66,18 @@ std::vector<bool> released_here(const Fragment& fragment) {
   return gone;
 }
 
-double bytes_of(const Tensor& tensor, const Use& use, int member) {
+int rows_of(const Use& use, const Route& route, int member) {
+  if (use.rows == RowsOf::kCopies)
+    return member == kOfAny ? route.max_rows_of_rank() : route.rows_of_rank(member);
+  return member == kOfAny ? route.max_received_tokens() : route.received_tokens(member);
+}
+
+double bytes_of(const Tensor& tensor, const Use& use, const MemoryPass& pass, int member) {
   const double all = tensor.bytes().value;
-  if (member == kOfAny || use.rows == RowsOf::kAll) return all;
-  const int rows =
-      use.rows == RowsOf::kCopies ? use.route->rows_of_rank(member) : use.route->received_tokens(member);
-  return all * rows / static_cast<double>(tensor.rows);
+  if (use.rows == RowsOf::kAll) return all;
+  const std::vector<RoutePtr>* drawn = use.second ? pass.second_routes : pass.routes;
+  const RoutePtr& route = (drawn != nullptr ? *drawn : pass.fragment->routes)[use.route];
+  return all * rows_of(use, *route, member) / static_cast<double>(tensor.rows);
 }
 
 // What running a fragment does to memory, relative to what was in use before it.
@@ -82,8 +91,8 @@ struct FragmentMemory {
 // them.
 class Walk {
  public:
-  Walk(const Fragment& fragment, const KnownFragment& known, int member)
-      : fragment_(fragment), known_(known), member_(member) {}
+  Walk(const MemoryPass& pass, const KnownFragment& known, int member)
+      : pass_(pass), fragment_(*pass.fragment), known_(known), member_(member) {}
 
   FragmentMemory run() {
     FragmentMemory memory;
@@ -116,13 +125,14 @@ class Walk {
       const Tensor& tensor = fragment_.tensors[t];
       const Use& use = known_.uses[t];
       if (use.first < 0 || tensor.scope == Scope::kRank) continue;
-      const double bytes = bytes_of(tensor, use, member_);
+      const double bytes = bytes_of(tensor, use, pass_, member_);
       const bool stays = tensor.scope == Scope::kMicrobatch;
       if (!stays || known_.written[t]) visit(tensor, use.first, use.last + 1, bytes);
       if (stays && known_.released[t]) visit(tensor, use.last + 1, use.last + 1, -bytes);
     }
   }
 
+  const MemoryPass& pass_;
   const Fragment& fragment_;
   const KnownFragment& known_;
   int member_;
@@ -150,13 +160,12 @@ struct KnownPasses {
   MemoryByKind resident{}, on_host{};
 };
 
-KnownPasses known_passes(std::span<const MemoryPass> passes, bool by_member) {
+KnownPasses known_passes(std::span<const MemoryPass> passes, bool by_route) {
   KnownPasses known{{}, resident(passes, false), resident(passes, true)};
   for (const MemoryPass& pass : passes) {
     const Fragment& fragment = *pass.fragment;
     const auto [place, added] = known.fragments.try_emplace(&fragment);
-    if (added)
-      place->second = {uses_of(fragment, by_member), written_here(fragment), released_here(fragment)};
+    if (added) place->second = {uses_of(fragment, by_route), written_here(fragment), released_here(fragment)};
   }
   return known;
 }
@@ -165,12 +174,13 @@ ClassMemory memory_of_member(std::span<const MemoryPass> passes, const KnownPass
   ClassMemory result;
   result.resident = common.resident;
   result.on_host = common.on_host;
-  std::map<const Fragment*, FragmentMemory> known;
+  using Drawn = std::tuple<const Fragment*, const std::vector<RoutePtr>*, const std::vector<RoutePtr>*>;
+  std::map<Drawn, FragmentMemory> known;
   double alive = 0, on_host = 0, most_on_host = 0;
   int microbatches = 0;
   for (const MemoryPass& pass : passes) {
-    const auto [place, added] = known.try_emplace(pass.fragment);
-    if (added) place->second = Walk(*pass.fragment, common.fragments.at(pass.fragment), member).run();
+    const auto [place, added] = known.try_emplace({pass.fragment, pass.routes, pass.second_routes});
+    if (added) place->second = Walk(pass, common.fragments.at(pass.fragment), member).run();
     const FragmentMemory& memory = place->second;
     MemoryByKind now = result.resident;
     for (int kind = 0; kind < kNumMemoryKinds; ++kind) now[kind] += memory.at_peak[kind];
@@ -203,7 +213,9 @@ Bytes MemoryReport::host_peak() const {
 }
 
 ClassMemory memory_of_passes(std::span<const MemoryPass> passes, std::span<const int> members) {
-  const KnownPasses known = known_passes(passes, !members.empty());
+  const bool drawn = std::any_of(passes.begin(), passes.end(),
+                                 [](const MemoryPass& pass) { return pass.routes != nullptr; });
+  const KnownPasses known = known_passes(passes, drawn || !members.empty());
   if (members.empty()) return memory_of_member(passes, known, kOfAny);
   ClassMemory fullest;
   for (const int member : members) {

@@ -24,7 +24,7 @@ struct ClassMemory {
   MemoryByKind on_host{};   // in host memory, at its fullest pass
   Bytes peak = {};
   int peak_microbatches = 0;      // whose activations are alive at the peak
-  std::vector<Bytes> after_pass;  // memory in use after each pass of a step
+  std::vector<Bytes> after_pass;  // memory in use after each pass of a step; of all, where steps differ
 };
 
 struct MemoryReport {
@@ -45,6 +45,10 @@ struct MemoryPass {
   const Fragment* fragment = nullptr;
   int microbatches = 0;  // +1 forward, -1 once the weights' gradients are written, 0 otherwise
   int begun = 0;         // alive meanwhile beside those before, where a pair begins one and ends another
+  // In place of the fragment's, where another step or microbatch draws its own: of its ops, of those of the
+  // submission's second microbatch. Null: the fragment's.
+  const std::vector<RoutePtr>* routes = nullptr;
+  const std::vector<RoutePtr>* second_routes = nullptr;
 };
 
 // `members`: of the expert group that the class stands for, where they hold unequal numbers of tokens: the
