@@ -61,11 +61,12 @@ struct Loader {
   double token_bytes = 4;    // of a token as it is stored
   ByteRate storage;          // that one rank gets; 0: no limit
   double batch_seconds = 0;  // of one worker, for a microbatch
-  int workers = 1;           // each with a microbatch of its own, or a share of one: so many times as fast
+  int workers = 1;           // each with a microbatch of its own; no more than are read ahead
 
-  double seconds(double tokens) const {
+  // From one microbatch to the next; of the first, for which no worker has begun before, all of it.
+  double seconds(double tokens, bool first = false) const {
     const double reading = storage.value > 0 ? tokens * token_bytes / storage.value : 0;
-    return std::max(reading, batch_seconds / workers);
+    return std::max(reading, batch_seconds / (first ? 1 : workers));
   }
 };
 

@@ -46,4 +46,20 @@ TEST_CASE("reading a batch takes time by something") {
         R"(/workload/input/storage_rate: expected "unlimited" or a byte rate such as "400 Gb/s", found "fast")"}});
 }
 
+// Two batches are read ahead of the one in use: more workers than three have nowhere to put theirs.
+TEST_CASE("no more batches are prepared at once than are read ahead") {
+  static const Catalog catalog;
+  static const ModelCatalog models;
+  const auto workers = [](const std::string& prefetch, const std::string& given) {
+    Document document = base(kMixed);
+    set_at_pointer(
+        document, "/workload/input",
+        R"({"seconds_per_batch": "8 ms", "prefetch": )" + prefetch + R"(, "workers": )" + given + "}");
+    return read_scenario(document, catalog, models).cluster->loader->workers;
+  };
+  CHECK(workers("2", "8") == 3);
+  CHECK(workers("2", "2") == 2);
+  CHECK(workers("0", "4") == 1);
+}
+
 }  // namespace moebius

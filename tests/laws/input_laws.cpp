@@ -14,6 +14,7 @@ struct Read {
   int ahead = 0;       // buffers; 0: batches are there
   Time call = {};      // of an eager host; none: launches are hidden
   int steps = 1;
+  int workers = 1;
 };
 
 struct ReadStep {
@@ -33,6 +34,7 @@ ReadStep step_of(const Read& read) {
   cluster = {cluster.pools,
              Fabric(cluster.fabric.spec(), {part_of_fabric(cluster.pools[0], cluster.fabric.spec())})};
   cluster.loader.emplace().batch_seconds = read.seconds;
+  cluster.loader->workers = read.workers;
   cluster.launch = read.call;
   const StepResult step = simulate(job, cluster, cost_of_passes());
   return {step.seconds, step.metrics.breakdown.exposed[static_cast<int>(OpKind::kInput)]};
@@ -65,6 +67,14 @@ TEST_CASE("an eager host calls as often in every step, however far batches are r
     const ReadStep four = step_of({.seconds = 1e-6, .ahead = ahead, .call = call, .steps = 4});
     CHECK(four.seconds == Approx(4 * one).epsilon(0.01));
   }
+}
+
+// Four workers have a batch each under way: one comes every 5 ms, but the first takes its worker's 20 ms.
+TEST_CASE("workers side by side shorten the time between batches, not that of the first") {
+  const ReadStep step = step_of({.seconds = 20e-3, .ahead = 4, .workers = 4});
+  CHECK(step.seconds == Approx(20e-3 + (kMicrobatches - 1) * 5e-3 + kForward + kBackward).epsilon(1e-3));
+  const ReadStep two = step_of({.seconds = 20e-3, .ahead = 4, .steps = 2, .workers = 4});
+  CHECK(two.seconds == Approx(20e-3 + (2 * kMicrobatches - 1) * 5e-3 + kForward + kBackward).epsilon(1e-3));
 }
 
 // With one buffer the next batch is read once the forward pass has left it, beside the backward pass.

@@ -17,6 +17,7 @@ TileShapes read_tiles(Reader reader) {
                    .least_n = reader.number("least_n", kSizes),
                    .most_n = reader.number("most_n", kSizes),
                    .cuts_k = reader.boolean("cuts_k")};
+  tiles.experts_m = reader.number("experts_m", {tiles.least_m, tiles.most_m}, tiles.most_m);
   if (tiles.least_m > tiles.most_m || tiles.least_n > tiles.most_n)
     reader.place().fail("expected least_m <= most_m and least_n <= most_n");
   reader.finish();
@@ -33,6 +34,7 @@ void read_structure(Reader reader, Architecture& row) {
   row.exponentials = reader.number("exponentials", {row.serial ? kAboveZero : 0});
   row.scaling_lanes = reader.number("scaling_lanes", {0, 4096});
   row.core_stream = reader.number("core_stream", {kAboveZero});
+  row.decoded = reader.number("decoded", {0, 4096}, 0.0);
   row.asynchronous = reader.boolean("asynchronous");
   for (std::size_t width = 0; width < kOperandWidthNames.size(); ++width)
     row.tiles[width] = read_tiles(reader.object(kOperandWidthNames[width]));

@@ -16,6 +16,9 @@ namespace moebius {
 // The output tiles that GEMM kernels of one operand width come in: powers of two times the least.
 struct TileShapes {
   double least_m = 64, most_m = 128, least_n = 64, most_n = 256;
+  // The least tile of grouped products whose tiles fill the cores: their kernels choose by the rows that an
+  // expert has on average, among fewer shapes than those of single products.
+  double experts_m = 128;
   bool cuts_k = false;  // libraries let several cores share the k of one tile
 };
 
@@ -36,6 +39,7 @@ struct Architecture {
   double exponentials = 0;            // per cycle and core; 0: beside the products, in no time of their own
   double scaling_lanes = 0;           // partial FP8 sums that general lanes scale a cycle; 0: the unit scales
   double core_stream = 0;             // bytes per cycle that one core's threads keep moving
+  double decoded = 0;                 // weights of few bits that its lanes decode a cycle; 0: in no time
   bool serial = false;                // a CPU's core: computes, then reads and writes (serial_model.cpp)
   bool asynchronous = false;          // products run on while the core prepares the next step
   // Fitted.

@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kArchitectureNotes = R"(  "notes": [
     "Written by `moebius calibrate --from DIR --fit model --out FILE`, which fits the constants of every architecture that DIR has tables of and keeps the rest.",
     "generation: of the architecture whose chips this one's constants are fitted together with; without it, its own.",
-    "structure: facts of the chips and of the kernels that libraries have for them. clock: where a chip's entry has none. operand_memory: bytes of operands that a core holds in flight (shared memory less what results take). row_step: rows that the products of a tile are padded to, where not to the whole tile. multicast: cores that share one load. l2_rate: bytes a cycle that the wires bring from L2 to a core. exponentials: a cycle and core; where cube and vector cores stand apart, scores that pass between them; 0: in no time of their own. scaling_lanes: FP32 lanes of a core that scale partial sums of block-scaled FP8 products; 0 where the tensor unit scales. core_stream: bytes a cycle that the threads of one core keep moving. asynchronous: products run on while the core prepares the next step of k. serial: a core of a CPU, which computes and moves its operands one after the other. 16bit, 8bit, 4bit: output tiles of GEMM kernels, and whether several cores share the k of one.",
+    "structure: facts of the chips and of the kernels that libraries have for them. clock: where a chip's entry has none. operand_memory: bytes of operands that a core holds in flight (shared memory less what results take). row_step: rows that the products of a tile are padded to, where not to the whole tile. multicast: cores that share one load. l2_rate: bytes a cycle that the wires bring from L2 to a core. exponentials: a cycle and core; where cube and vector cores stand apart, scores that pass between them; 0: in no time of their own. scaling_lanes: FP32 lanes of a core that scale partial sums of block-scaled FP8 products; 0 where the tensor unit scales. core_stream: bytes a cycle that the threads of one core keep moving. decoded: weights of few bits that the lanes of a core turn into 16-bit operands a cycle; 0: in no time of their own. asynchronous: products run on while the core prepares the next step of k. serial: a core of a CPU, which computes and moves its operands one after the other. 16bit, 8bit, 4bit: output tiles of GEMM kernels, the least rows of those for experts that fill the cores (experts_m), and whether several cores share the k of one.",
     "constants: memory_latency, from a request to its data while others stream. step_cycles, of a core to prepare 128 bytes of k. energy, picojoule of a BF16 operation at 1 GHz; it grows with the square of the chip's clock, as the voltage does with the clock. attention, the share of the tensor peak that the products of fused attention reach. attention_latency, cycles before its first product and after its last.",
     "errors: medians of the relative errors on chips that the constants were not fitted to (`moebius calibrate --from DIR --model-errors`); of estimates, estimates. stream: of kernels that run at memory speed, which no table here tells: an estimate everywhere."
   ],
@@ -21,17 +21,18 @@ std::string quantity(double value, const char* unit) {
 }
 
 std::string tiles_text(const TileShapes& tiles) {
-  return fmt::format(R"({{"least_m": {}, "most_m": {}, "least_n": {}, "most_n": {}, "cuts_k": {}}})",
-                     tiles.least_m, tiles.most_m, tiles.least_n, tiles.most_n, tiles.cuts_k);
+  return fmt::format(
+      R"({{"least_m": {}, "most_m": {}, "least_n": {}, "most_n": {}, "experts_m": {}, "cuts_k": {}}})",
+      tiles.least_m, tiles.most_m, tiles.least_n, tiles.most_n, tiles.experts_m, tiles.cuts_k);
 }
 
 std::string structure_text(const Architecture& row) {
   std::string text = fmt::format(
       "        \"clock\": {}, \"operand_memory\": {}, \"multicast\": {}, \"l2_rate\": {}, \"exponentials\": "
       "{},\n"
-      "        \"scaling_lanes\": {}, \"core_stream\": {}, \"asynchronous\": {}",
+      "        \"scaling_lanes\": {}, \"core_stream\": {}, \"decoded\": {}, \"asynchronous\": {}",
       quantity(row.clock / 1e9, "GHz"), quantity(row.operand_memory / 1000, "KB"), row.multicast, row.l2_rate,
-      row.exponentials, row.scaling_lanes, row.core_stream, row.asynchronous);
+      row.exponentials, row.scaling_lanes, row.core_stream, row.decoded, row.asynchronous);
   if (row.row_step > 0) text += fmt::format(", \"row_step\": {}", row.row_step);
   if (row.serial) text += ", \"serial\": true";
   for (std::size_t width = 0; width < row.tiles.size(); ++width)

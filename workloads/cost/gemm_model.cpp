@@ -2,7 +2,7 @@
 // the one that ends first. A last wave with one tile costs as much as a full one: that is the staircase of
 // measured kernels.
 //
-//   time = floor + max(latency + waves * (steps * step + store), memory, flops / power)
+//   time = floor + max(latency + waves * (steps * step + store), memory) / clock at the power limit
 //   step = max(products and their preparation, operands / L2 rate, latency * operands / operands in flight)
 //
 // a step being 128 bytes of k (Architecture says what each constant is).
@@ -37,12 +37,21 @@ constexpr double kFixedEnergy = 0.25;
 // ms to 0.681 in 13 ms (AIConfigurator, H100).
 constexpr double kContinuousClock = 0.93;
 
+// Kernels for weights of fewer bits than the operands beside them (Marlin, the generated ones of
+// TensorRT-LLM) come in tiles of 16 rows on: they were written for few tokens.
+constexpr double kLeastRowsOfLowerWeights = 16;
+// Tensor units that scale blocks themselves take lower weights as they are beside operands of 8 bits, here
+// with their share of a scale. Else the general lanes decode them first.
+constexpr double kMostBytesOfScaled = 1.25;
+
 struct GemmWork {
   std::span<const std::int32_t> rows;  // of each expert, when known
   double m = 0, n = 0, k = 0;          // of one expert
   double experts = 1;
   double in = 0, kept = 0, out = 0;  // bytes of an element of x, W and y, its share of scales included
   double step_k = 64;                // elements of k in one step
+
+  bool lower_weights() const { return kept < in; }
 };
 
 bool adds_to_result(const CostQuery& query) {
@@ -99,6 +108,9 @@ class Loop {
     seconds_of_product_ = 2 * work.step_k / (engine.core_flops(query.dtype) * pace);
     if (executed == DType::kFp8 && a.scaling_lanes > 0) seconds_of_product_ += 1 / (a.scaling_lanes * clock);
     preparation_ = a.step_cycles / clock;
+    const bool as_they_are = a.scaling_lanes == 0 && work.in <= kMostBytesOfScaled;
+    if (work.lower_weights() && !as_they_are && a.decoded > 0)
+      seconds_of_decoding_ = work.step_k / (a.decoded * clock);
     seconds_on_wires_ = 1 / (a.l2_rate * a.multicast * clock);
     seconds_in_flight_ = a.memory_latency / a.operand_memory;
     store_rate_ = engine.memory_rate;
@@ -132,7 +144,8 @@ class Loop {
 
   double step_of(const Tile& tile) const {
     const double products = padded_rows(tile) * tile.n * seconds_of_product_;
-    const double compute = asynchronous_ ? std::max(products, preparation_) : products + preparation_;
+    const double compute = (asynchronous_ ? std::max(products, preparation_) : products + preparation_) +
+                           std::min(tile.n, work_.n) * seconds_of_decoding_;
     const double held = (tile.m * work_.in + tile.n * work_.kept) * work_.step_k;
     const double loaded =
         (std::min(tile.m, work_.m) * work_.in + std::min(tile.n, work_.n) * work_.kept) * work_.step_k;
@@ -153,7 +166,8 @@ class Loop {
   const GemmWork& work_;
   bool asynchronous_ = false, cuts_k_ = false;
   double cores_ = 1, steps_ = 1, row_step_ = 0;
-  double seconds_of_product_ = 0;  // of a row and a column of a step
+  double seconds_of_product_ = 0;   // of a row and a column of a step
+  double seconds_of_decoding_ = 0;  // of a column of a step
   double preparation_ = 0, seconds_on_wires_ = 0, seconds_in_flight_ = 0, store_rate_ = 1, latency_ = 0;
 };
 
@@ -164,6 +178,22 @@ Tile full_tile(const TileShapes& shapes, const GemmWork& work, bool rows_are_m) 
   return {shapes.most_m, n, row_blocks(work, shapes.most_m, rows_are_m) * blocks_of(work.n, n)};
 }
 
+// The most rows that one expert has.
+double most_rows(const GemmWork& work) {
+  return work.rows.empty() ? work.m : *std::max_element(work.rows.begin(), work.rows.end());
+}
+
+// The least height of a tile. Once full tiles fill the cores a lower one pays where it holds all rows.
+double least_height(const TileShapes& shapes, const GemmWork& work, bool rows_are_m, bool filled) {
+  const double least = work.lower_weights() ? kLeastRowsOfLowerWeights : shapes.least_m;
+  if (!filled) return least;
+  if (!rows_are_m) return shapes.most_m;
+  const bool steps = work.experts == 1 || work.lower_weights() || most_rows(work) <= least;
+  double height = steps ? least : shapes.experts_m;
+  while (height < shapes.most_m && height < most_rows(work)) height *= 2;
+  return height;
+}
+
 // Full tiles once they fill the cores; before that the tile (and cut of k) that ends first, as the libraries
 // choose. Both are monotone in every size, and the full tile is among the candidates, so that the whole is.
 Tile best_tile(const Loop& loop, const TileShapes& shapes, const GemmWork& work, bool rows_are_m) {
@@ -172,9 +202,12 @@ Tile best_tile(const Loop& loop, const TileShapes& shapes, const GemmWork& work,
   Tile best = loop.cut(full);
   double least = loop.seconds(best);
   // NOLINTBEGIN(clang-analyzer-security.FloatLoopCounter): doublings are exact
-  for (double m = filled ? full.m : shapes.least_m; m <= shapes.most_m; m *= 2) {
+  for (double m = least_height(shapes, work, rows_are_m, filled); m <= shapes.most_m; m *= 2) {
     const double column = row_blocks(work, m, rows_are_m);
-    for (double n = filled ? 2 * full.n : shapes.least_n; n <= shapes.most_n; n *= 2) {
+    for (double n = filled && m == full.m ? 2 * full.n
+                    : filled              ? full.n
+                                          : shapes.least_n;
+         n <= shapes.most_n; n *= 2) {
       const Tile tile = loop.cut({m, n, column * blocks_of(work.n, n)});
       if (loop.seconds(tile) > least) continue;  // of equal ones the larger: it loads less
       best = tile;
@@ -202,14 +235,20 @@ double memory_seconds(const Engine& engine, double bytes) {
   return full_rate + filling * full_rate / (filling + full_rate);
 }
 
-// At the power limit the clock falls until the products take what the board has for them.
-double power_seconds(const Engine& engine, const CostQuery& query, double flops) {
-  const double watts = kDynamicShare * engine.chip.power.value;
+// Watts that products draw at full clock where they take so long.
+double drawn_watts(const Engine& engine, const CostQuery& query, double flops, double seconds) {
   const double gigahertz = engine.clock / 1e9;
   const double bytes = std::min(
       2.0, std::floor(2 * element_bytes(engine.executed[static_cast<std::size_t>(query.dtype)])) / 2);
   const double share = kFixedEnergy + (1 - kFixedEnergy) * bytes / 2;
-  return flops * engine.architecture->energy * gigahertz * gigahertz * share / watts;
+  return flops * engine.architecture->energy * gigahertz * gigahertz * share / seconds;
+}
+
+// At the power limit the clock falls until the products take what the board has for them. An operation costs
+// the clock's square (the voltage follows it), so that the power goes with its cube.
+double limited_seconds(const Engine& engine, double drawn, double seconds) {
+  const double watts = kDynamicShare * engine.chip.power.value;
+  return drawn > watts ? seconds * std::cbrt(drawn / watts) : seconds;
 }
 
 }  // namespace
@@ -227,8 +266,10 @@ Estimate gemm_estimate(const Engine& engine, const CostQuery& query, Clocks cloc
   double busy =
       std::max(loop.seconds(best_tile(chosen, shapes, work, rows_are_m)), memory_seconds(engine, bytes));
   const bool limited = clocks == Clocks::kSustained && engine.chip.power.value > 0;
-  if (limited)
-    busy = std::max(busy, power_seconds(engine, query, 2 * work.experts * work.m * work.n * work.k));
+  if (limited) {
+    const double flops = 2 * work.experts * work.m * work.n * work.k;
+    busy = limited_seconds(engine, drawn_watts(engine, query, flops, busy), busy);
+  }
   return {engine.chip.kernel_floor.seconds() + busy, bytes};
 }
 

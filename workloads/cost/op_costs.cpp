@@ -9,6 +9,7 @@
 #include "workloads/cost/batch_cost.h"
 #include "workloads/cost/separate_kernels.h"
 #include "workloads/cost/unfused_attention.h"
+#include "workloads/schedule/host_load.h"
 #include "workloads/schedule/work.h"
 
 namespace moebius {
@@ -108,7 +109,8 @@ OpEnergy OpCosts::energy(const Op& op, const OpCost& cost) const {
 OpCost OpCosts::evaluate(const Op& op, int cores) {
   if (op.lane == Lane::kLoader) {
     const double tokens = static_cast<double>(op.shape.m);
-    return {loader_ ? loader_->seconds(tokens) : 0, 0, 1, 1, Origin::kNetwork, 0, 0};
+    return {
+        loader_ ? loader_->seconds(tokens, op.shape.kv == kFirstLoad) : 0, 0, 1, 1, Origin::kNetwork, 0, 0};
   }
   if (has_member_rows(op)) return slowest_member(op, cores);
   CostQuery query = query_of(fragment_, op, cores);

@@ -1,5 +1,7 @@
 #include "workloads/scenario/input_keys.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace moebius {
@@ -38,8 +40,9 @@ void read_input(Section& workload, Scenario& scenario) {
   if (loader.seconds(1) <= 0)
     workload.place_of("input").fail(
         "expected a storage_rate or seconds_per_batch that reading takes time by, found neither");
-  scenario.cluster->loader = loader;
   scenario.training.input_ahead = prefetch + 1;
+  loader.workers = std::min(loader.workers, scenario.training.input_ahead);
+  scenario.cluster->loader = loader;
 }
 
 }  // namespace moebius

@@ -341,6 +341,32 @@ TEST_CASE("hybrid recomputation chooses among what a stage computes in reverse")
   CHECK(run.exit_code == 0);
 }
 
+// The two stages of a rank do not fill most at the same moment: judged one by one they would be refused.
+TEST_CASE("several stages of a rank share one budget, which their sum may exceed") {
+  for (const PipelineKind kind : {PipelineKind::kZbV, PipelineKind::kDualPipeV, PipelineKind::kInterleaved}) {
+    TrainingJob job = hybrid_job();
+    job.plan.pp = 2, job.plan.dp = job.plan.ep = 1;
+    job.plan.schedule = kind;
+    job.plan.chunks = kind == PipelineKind::kInterleaved ? 2 : 1;
+    const auto peak = [&] { return Training(job).memory({1e9}).peak().value; };
+    const double keeps = peak();
+    job.plan.recompute = RecomputePolicy::kFull;
+    const double least = peak();
+    REQUIRE(least < keeps);
+    CAPTURE(static_cast<int>(kind), least, keeps);
+    job.plan.recompute = RecomputePolicy::kHybrid;
+    double last = 0;
+    for (const double share : {0.0, 0.3, 0.6, 1.0}) {
+      job.plan.recompute_budget = {least + share * (keeps - least)};
+      const double filled = peak();
+      CHECK(filled <= job.plan.recompute_budget.value);
+      CHECK(filled >= last);
+      last = filled;
+    }
+    CHECK(last == keeps);
+  }
+}
+
 TEST_CASE("a budget that whole layers do not fit in is an error that names it") {
   TrainingJob job = hybrid_job();
   job.plan.recompute = RecomputePolicy::kHybrid;

@@ -1,11 +1,13 @@
 // How a part of the batch comes to the rank that reads it.
 #include <algorithm>
 
+#include "workloads/schedule/host_load.h"
 #include "workloads/training/layers/lowering.h"
 
 namespace moebius {
 
-FragmentBuilder lower_load(const LoweringInput& input, const StageSpec& stage, const ForwardPass& forward) {
+FragmentBuilder lower_load(const LoweringInput& input, const StageSpec& stage, const ForwardPass& forward,
+                           bool first) {
   FragmentBuilder builder("load " + stage.name(), Phase::kForward, stage.meetings);
   builder.launch = input.plan->launch;
   std::vector<TensorId> prepared, read, brought;
@@ -29,6 +31,7 @@ FragmentBuilder lower_load(const LoweringInput& input, const StageSpec& stage, c
   const std::int64_t tokens = builder.tensor(prepared.front()).rows;
   Op reading = input_op(input, tokens, static_cast<int>(prepared.size()));
   reading.lane = Lane::kLoader;
+  if (first) reading.shape.kv = kFirstLoad;
   builder.emit(reading, {}, prepared);
   builder.emit(copy, read, brought);
   return builder;

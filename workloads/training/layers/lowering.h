@@ -94,7 +94,9 @@ struct StageSpec {
 Op input_op(const LoweringInput& input, std::int64_t tokens, int streams);
 
 // What brings `forward.read`: the host reads and prepares it (Lane::kLoader), a copy engine moves it.
-FragmentBuilder lower_load(const LoweringInput& input, const StageSpec& stage, const ForwardPass& forward);
+// `first`: of the run.
+FragmentBuilder lower_load(const LoweringInput& input, const StageSpec& stage, const ForwardPass& forward,
+                           bool first);
 
 ForwardPass lower_forward(const LoweringInput& input, const StageSpec& stage, RouteCache& routes);
 

@@ -9,7 +9,6 @@
 #include "workloads/training/packing.h"
 #include "workloads/training/pipeline/two_batch.h"
 #include "workloads/training/state/away_state.h"
-#include "workloads/training/state/hybrid_recompute.h"
 #include "workloads/training/state/optimizer.h"
 
 namespace moebius {
@@ -34,14 +33,15 @@ bool has_split_backward(PipelineKind kind) {
   return false;
 }
 
-// What one chunk of a rank adds to its memory in a step: its own passes, its halves of pairs, its optimizer.
-std::vector<MemoryPass> memory_passes(const std::vector<Pass>& passes, const StageFragments& of, int chunk) {
-  std::vector<MemoryPass> all;
-  for (const Pass& pass : passes) {
-    const bool mine = pass.part.chunk == chunk;
-    const bool reverses = pass.runs_backward() && pass.backward_part().chunk == chunk;
-    const bool whole = pass.kind == PassKind::kBackward || pass.kind == PassKind::kPair;
-    if (pass.runs_forward() && mine) all.push_back({of.forward.get(), 1});
+}  // namespace
+
+FragmentStore::FragmentStore(const LoweringInput& input, std::vector<StageSlice> slices)
+    : input_(input), slices_(std::move(slices)), placement_(*input.plan) {}
+
+bool FragmentStore::fixed_routes() const {
+  return input_.workload->popularity.kind == PopularityKind::kBalanced || input_.model->experts.routed == 0;
+}
+
 std::vector<RoutePtr> FragmentStore::routes_of(const Fragment& fragment, int step, int microbatch) {
   std::vector<RoutePtr> routes;
   for (const RoutePtr& route : fragment.routes) {
@@ -51,24 +51,6 @@ std::vector<RoutePtr> FragmentStore::routes_of(const Fragment& fragment, int ste
     routes.push_back(routes_.get(spec));
   }
   return routes;
-}
-
-    if (reverses && whole) all.push_back({(pass.last ? of.last_backward : of.backward).get(), -1});
-    if (reverses && !whole) all.push_back({of.inputs.get(), 0});
-    if (pass.kind == PassKind::kBackwardWeight && mine)
-      all.push_back({(pass.last ? of.last_weights : of.weights).get(), -1});
-    if (pass.kind == PassKind::kOptimizer) all.push_back({of.optimizer.get(), 0});
-  }
-  return all;
-}
-
-}  // namespace
-
-FragmentStore::FragmentStore(const LoweringInput& input, std::vector<StageSlice> slices)
-    : input_(input), slices_(std::move(slices)), placement_(*input.plan) {}
-
-bool FragmentStore::fixed_routes() const {
-  return input_.workload->popularity.kind == PopularityKind::kBalanced || input_.model->experts.routed == 0;
 }
 
 FragmentPtr FragmentStore::get(int rank, ShardPosition shard, int step, const Pass& pass) {
@@ -88,10 +70,21 @@ FragmentPtr FragmentStore::get(int rank, ShardPosition shard, int step, const Pa
     case PassKind::kOptimizer:
       return optimizer(rank, shard, step);
     case PassKind::kLoad:
-      return fragments(rank, shard, step, pass.part).load;
+      return load(rank, shard, step, pass.part);
   }
   CHECK(false, std::string("unknown pass"));
   return nullptr;
+}
+
+// Of the run: where a rank reads for several chunks, it begins with the first of them.
+FragmentPtr FragmentStore::load(int rank, ShardPosition shard, int step, const PassPart& part) {
+  const StageFragments& all = fragments(rank, shard, step, part);
+  bool first = step == input_.workload->first_step && part.microbatch == 0;
+  for (int chunk = 0; chunk < part.chunk; ++chunk) {
+    const int stage = placement_.stage_of(rank, chunk);
+    first = first && stage > 0 && stage + 1 < placement_.stages();
+  }
+  return first ? all.first_load : all.load;
 }
 
 // The first microbatch that a stage takes is the first one of the step.
@@ -139,58 +132,6 @@ const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, in
   return made;
 }
 
-// A stage of hybrid recomputation is judged by itself, with its own optimizer, against its share of the
-// budget: what it fills when all is computed again, in what all stages of its rank then fill. Together they
-// fill at most the sum.
-std::shared_ptr<const RecomputeChoice> FragmentStore::recompute_of(const StageSpec& stage) {
-  const TrainingPlan& plan = *input_.plan;
-  if (plan.recompute != RecomputePolicy::kHybrid || input_.workload->forward_only) return nullptr;
-  const auto found = recompute_.find(stage.stage);
-  if (found != recompute_.end()) return found->second;
-  TrainingPlan share = plan;
-  if (placement_.chunks() > 1) share.recompute_budget = plan.recompute_budget * share_of_rank(stage);
-  const std::vector<Pass> passes = passes_of(stage);
-  HybridRecompute hybrid(
-      share, [this](const StageSpec& spec) { return lower_with_optimizer(spec); },
-      [&](const StageFragments& of) { return memory_passes(passes, of, stage.chunk); });
-  return recompute_[stage.stage] = hybrid.choose(stage);
-}
-
-StageFragments FragmentStore::lower_with_optimizer(const StageSpec& stage) {
-  StageFragments all = lower(stage);
-  FragmentBuilder builder = lower_optimizer(input_, stage, all.parameters);
-  all.optimizer = freeze_with_away_state(*input_.plan, {}, builder);
-  return all;
-}
-
-int FragmentStore::rank_of(const StageSpec& stage) const {
-  int rank = 0;
-  while (placement_.stage_of(rank, stage.chunk) != stage.stage) ++rank;
-  return rank;
-}
-
-std::vector<Pass> FragmentStore::passes_of(const StageSpec& stage) const {
-  const int microbatches = input_.workload->num_microbatches(*input_.plan);
-  return pipeline_passes(pipeline_spec(*input_.plan, microbatches))[rank_of(stage)];
-}
-
-double FragmentStore::share_of_rank(const StageSpec& stage) {
-  auto whole = std::make_shared<RecomputeChoice>();
-  whole->full = true;
-  double sum = 0, mine = 0;
-  for (int chunk = 0; chunk < placement_.chunks(); ++chunk) {
-    StageSpec other = spec_of(rank_of(stage), stage.shard, chunk);
-    other.step = stage.step, other.microbatch = stage.microbatch;
-    other.packed = stage.packed, other.counted_tokens = stage.counted_tokens;
-    other.recompute = whole;
-    const StageFragments all = lower_with_optimizer(other);
-    const double peak = memory_of_passes(memory_passes(passes_of(stage), all, chunk)).peak.value;
-    sum += peak;
-    if (chunk == stage.chunk) mine = peak;
-  }
-  return mine / sum;
-}
-
 double FragmentStore::counted_tokens(int step) {
   const auto [place, added] = counted_.try_emplace(step, 0);
   if (added) place->second = std::max(1.0, packed_tokens(*input_.workload, *input_.plan, step).counted);
@@ -214,7 +155,10 @@ StageSpec FragmentStore::spec_of(int rank, ShardPosition shard, int chunk) const
 StageFragments FragmentStore::lower(const StageSpec& stage) {
   ForwardPass forward = lower_forward(input_, stage, routes_);
   StageFragments fragments;
-  if (!forward.read.empty()) fragments.load = lower_load(input_, stage, forward).freeze_it();
+  if (!forward.read.empty()) {
+    fragments.load = lower_load(input_, stage, forward, false).freeze_it();
+    fragments.first_load = lower_load(input_, stage, forward, true).freeze_it();
+  }
   if (input_.workload->forward_only) {
     fragments.forward = forward.builder.freeze_it();
     return fragments;

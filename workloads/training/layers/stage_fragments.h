@@ -16,7 +16,7 @@ namespace moebius {
 
 // What a chunk of a rank runs. `last`: reduces the gradients that it completes.
 struct StageFragments {
-  FragmentPtr load;  // what the forward pass reads of the batch; null: it is there
+  FragmentPtr load, first_load;               // what the forward pass reads of the batch; null: it is there
   FragmentPtr forward, first_forward;         // the second gathers weights that were updated; null: none does
   FragmentPtr backward, last_backward;        // whole; null where the schedule has none
   FragmentPtr inputs, weights, last_weights;  // in two parts; the same
@@ -58,6 +58,7 @@ class FragmentStore {
   using Halves = std::pair<FragmentPtr, FragmentPtr>;
 
   const StageFragments& fragments(int rank, ShardPosition shard, int step, const PassPart& part);
+  FragmentPtr load(int rank, ShardPosition shard, int step, const PassPart& part);
   FragmentPtr forward(int rank, ShardPosition shard, int step, const Pass& pass);
   FragmentPtr backward(int rank, ShardPosition shard, int step, const Pass& pass);
   FragmentPtr pair(int rank, ShardPosition shard, int step, const Pass& pass);
@@ -66,8 +67,11 @@ class FragmentStore {
   std::shared_ptr<const RecomputeChoice> recompute_of(const StageSpec& stage);
   int rank_of(const StageSpec& stage) const;  // of the pipeline
   std::vector<Pass> passes_of(const StageSpec& stage) const;
-  double share_of_rank(const StageSpec& stage);  // of what it fills when all is computed again
   StageFragments lower_with_optimizer(const StageSpec& stage);
+  // Of several stages of a rank: all of them at once.
+  using Choices = std::map<int, std::shared_ptr<const RecomputeChoice>>;  // by stage
+  Choices choices_of_rank(const StageSpec& stage);
+  Bytes peak_of_rank(const StageSpec& stage, Choices choices) const;
   FragmentPtr freeze(FragmentBuilder& builder, const std::set<std::uint32_t>& away) const;
   std::set<std::uint32_t> away_of(const ForwardPass& forward) const;
   void lower_whole(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);

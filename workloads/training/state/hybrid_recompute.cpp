@@ -67,7 +67,8 @@ double HybridRecompute::reverse_seconds(const StageFragments& fragments) const {
 RecomputeCost HybridRecompute::cost_of(const StageSpec& stage,
                                        const std::shared_ptr<const RecomputeChoice>& choice) {
   const StageFragments fragments = lowered(stage, choice);
-  return {memory_of_passes(passes_(fragments)).peak, reverse_seconds(fragments) - kept_seconds_};
+  const double kept = known_ ? known_->kept_seconds : 0;
+  return {memory_of_passes(passes_(fragments)).peak, reverse_seconds(fragments) - kept};
 }
 
 std::vector<HybridRecompute::Item> HybridRecompute::items_of(const StageSpec& stage) {
@@ -81,7 +82,8 @@ std::vector<HybridRecompute::Item> HybridRecompute::items_of(const StageSpec& st
     LayerSums again = sums_of(lowered(stage, everywhere(kept, op)), plan_);
     for (const auto& [layer, bytes] : kept.bytes) {
       const auto computed = kept.seconds.find(layer);
-      if (computed == kept.seconds.end()) continue;  // what is handed on: nothing of it is computed in reverse
+      if (computed == kept.seconds.end())
+        continue;  // what is handed on: nothing of it is computed in reverse
       const double freed = bytes - again.bytes[layer];
       const double longer = again.seconds[layer] - computed->second;
       if (freed > 0) items.push_back({layer, op, freed, std::max(0.0, longer)});
@@ -117,34 +119,46 @@ std::shared_ptr<RecomputeChoice> HybridRecompute::pick(const std::vector<Item>& 
   return choice;
 }
 
-std::shared_ptr<const RecomputeChoice> HybridRecompute::choose(const StageSpec& stage) {
-  const StageFragments keeps = lowered(stage, nullptr);
-  kept_seconds_ = reverse_seconds(keeps);
-  const ClassMemory memory = memory_of_passes(passes_(keeps));
-  const Bytes budget = plan_.recompute_budget;
-  if (memory.peak <= budget) return nullptr;
+const HybridRecompute::Known& HybridRecompute::known(const StageSpec& stage) {
+  if (known_) return *known_;
   auto full = std::make_shared<RecomputeChoice>();
   full->full = true;
-  const RecomputeCost of_full = cost_of(stage, full);
-  const std::vector<Item> items = items_of(stage);
-  const double alive = std::max(1, memory.peak_microbatches);
-  double missing = (memory.peak - budget).value / alive;
+  known_.emplace();
+  known_->kept_seconds = reverse_seconds(lowered(stage, nullptr));
+  known_->full = full;
+  known_->of_full = cost_of(stage, full);
+  known_->items = items_of(stage);
+  return *known_;
+}
+
+std::shared_ptr<const RecomputeChoice> HybridRecompute::choose(const StageSpec& stage) {
+  const Bytes budget = plan_.recompute_budget;
+  const auto choice = choose(stage, budget);
+  const bool fits = !choice || known_->of_full.peak <= budget || cost_of(stage, choice).peak <= budget;
+  if (fits || !plan_.keeps_to_budget) return choice;
+  throw run_error(
+      fmt::format("stage {} does not fit in its budget of {}: with all layers computed again it takes {}",
+                  stage.stage, to_text(budget), to_text(known_->of_full.peak)));
+}
+
+std::shared_ptr<const RecomputeChoice> HybridRecompute::choose(const StageSpec& stage, Bytes budget) {
+  if (!kept_) kept_ = memory_of_passes(passes_(lowered(stage, nullptr)));
+  if (kept_->peak <= budget) return nullptr;
+  const Known& all = known(stage);
+  const double alive = std::max(1, kept_->peak_microbatches);
+  double missing = (kept_->peak - budget).value / alive;
   constexpr int kTries = 8;
   for (int i = 0; i < kTries; ++i) {
-    const std::shared_ptr<const RecomputeChoice> choice = pick(items, missing);
+    const std::shared_ptr<const RecomputeChoice> choice = pick(all.items, missing);
     if (!choice) break;
     const RecomputeCost cost = cost_of(stage, choice);
     if (cost.peak <= budget) {
-      const bool slower = cost.seconds > of_full.seconds && of_full.peak <= budget;
-      return slower ? full : choice;
+      const bool slower = cost.seconds > all.of_full.seconds && all.of_full.peak <= budget;
+      return slower ? all.full : choice;
     }
     missing += (cost.peak - budget).value / alive;
   }
-  if (of_full.peak > budget && plan_.keeps_to_budget)
-    throw run_error(
-        fmt::format("stage {} does not fit in its budget of {}: with all layers computed again it takes {}",
-                    stage.stage, to_text(budget), to_text(of_full.peak)));
-  return full;
+  return all.full;
 }
 
 }  // namespace moebius

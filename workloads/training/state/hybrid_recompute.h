@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "workloads/training/layers/stage_fragments.h"
@@ -23,8 +24,7 @@ struct RecomputeCost {
 // them again. Chosen are those of least seconds that free what is missing over all microbatches alive at the
 // peak (exact to 1/4096 of it, always to the safe side); then the stage is lowered with them, and if tensors
 // that depend on each other freed less than their sum, more is asked for. Communication is not repeated.
-// Layers run again as a whole only where the items do not free enough, or would take longer. Throws run_error
-// where that does not fit either.
+// Layers run again as a whole only where the items do not free enough, or would take longer. Of one stage.
 class HybridRecompute {
  public:
   using Lower = std::function<StageFragments(const StageSpec&)>;
@@ -33,8 +33,10 @@ class HybridRecompute {
   HybridRecompute(const TrainingPlan& plan, Lower lower, PassesOf passes)
       : plan_(plan), lower_(std::move(lower)), passes_(std::move(passes)) {}
 
-  // Null: everything is kept.
+  // Null: everything is kept. Throws run_error where whole layers do not fit in the plan's budget either.
   std::shared_ptr<const RecomputeChoice> choose(const StageSpec& stage);
+  // The same against another budget; where nothing fits, whole layers.
+  std::shared_ptr<const RecomputeChoice> choose(const StageSpec& stage, Bytes budget);
   RecomputeCost cost_of(const StageSpec& stage, const std::shared_ptr<const RecomputeChoice>& choice);
 
  private:
@@ -51,7 +53,17 @@ class HybridRecompute {
   const TrainingPlan& plan_;
   Lower lower_;
   PassesOf passes_;
-  double kept_seconds_ = 0;  // of the reverse pass when everything is kept
+  // What no budget changes, computed once where anything is computed again.
+  struct Known {
+    double kept_seconds = 0;  // of the reverse pass when everything is kept
+    std::shared_ptr<const RecomputeChoice> full;
+    RecomputeCost of_full;
+    std::vector<Item> items;
+  };
+  const Known& known(const StageSpec& stage);
+
+  std::optional<ClassMemory> kept_;  // when everything is
+  std::optional<Known> known_;
 };
 
 }  // namespace moebius
