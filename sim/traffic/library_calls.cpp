@@ -1,6 +1,7 @@
 #include "sim/traffic/library_calls.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "sim/traffic/collectives.h"
 #include "sim/traffic/library_cores.h"
@@ -80,6 +81,15 @@ std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupS
       to_each ? messages(sent, figures.most_rate, group) : neighbours(sent, figures.most_rate, group), sent,
       figures.most_rate, figures.seconds,
       by_engines ? 0 : cores_of_call(chip, *link, call, figures.protocol)};
+}
+
+double library_start(const CollectiveCall& call, const Accelerator& chip, CollectiveSource source) {
+  const auto framework = framework_constants(chip, to_string(source));
+  if (framework && call.kind == OpKind::kAllReduce)
+    return framework->launch + framework->doubling * std::log2(call.devices);
+  const std::optional<LinkConstants> link = link_constants(chip);
+  if (!link) return 0;
+  return link->launch + (call.bytes > kManyLines ? link->launch_growth : 0);
 }
 
 void limit_rate(LibraryCall& call, double most_rate) {

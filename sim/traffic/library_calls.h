@@ -26,6 +26,10 @@ struct LibraryCall {
 std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupSites& group,
                                         const Cluster& cluster);
 
+// From the launch of the library's kernel to its first byte, for calls whose steps the structure of the links
+// tells (direct links, say); 0 for chips without constants.
+double library_start(const CollectiveCall& call, const Accelerator& chip, CollectiveSource source);
+
 // By so few channels that each member sends no more a second: what its bytes take longer, the call does.
 void limit_rate(LibraryCall& call, double most_rate);
 

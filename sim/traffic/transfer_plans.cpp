@@ -225,13 +225,25 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
   // Decided before or now, the kernels are a library's all the same.
   if (by_structure && op.units == 0 && op.algorithm == Algorithm::kAuto &&
       cluster_.collectives != CollectiveSource::kStructure)
-    plan.cores = static_cast<std::int16_t>(cores_of_members(query, sites, cluster_));
+    start_by_library(plan, query, sites, choice);
   if (key.pairs != nullptr && !plan.steps.empty())
     plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   choice.chosen.algorithm = query.algorithm;
   choice.chosen.seconds = plan.alone();
   note(query, sites, std::move(choice));
   return plan;
+}
+
+// A library's kernels on links whose structure tells the steps.
+void TransferPlans::start_by_library(TransferPlan& plan, const CollectiveQuery& query,
+                                     const GroupSites& sites, CollectiveChoice& choice) const {
+  plan.cores = static_cast<std::int16_t>(cores_of_members(query, sites, cluster_));
+  if (plan.steps.empty() || sites.size() < 2 || query.bytes <= 0) return;
+  const Accelerator& chip = cluster_.pool_of(sites.members.front().device).accelerator;
+  const double start = library_start({query.kind, sites.size(), query.bytes}, chip, cluster_.collectives);
+  plan.steps.front().latency += start;
+  plan.steps.front().alone += start;
+  for (auto& candidate : choice.candidates) candidate.seconds += start;
 }
 
 // Inside a scale-up domain, with channels and parts as the library has them.

@@ -65,6 +65,8 @@ class TransferPlans {
   TransferPlan fastest(CollectiveQuery& query, const GroupSites& sites, CollectiveChoice& choice);
   bool is_new(const CollectiveChoice& choice) const;
   void note(const CollectiveQuery& query, const GroupSites& sites, CollectiveChoice choice);
+  void start_by_library(TransferPlan& plan, const CollectiveQuery& query, const GroupSites& sites,
+                        CollectiveChoice& choice) const;
   std::optional<TransferPlan> library_plan(const CollectiveQuery& query, const GroupSites& sites);
   std::optional<TransferPlan> plan_between_nodes(CollectiveQuery& query, const GroupSites& sites,
                                                  CollectiveChoice& choice);

@@ -73,3 +73,18 @@ TEST_CASE("a chip whose link is slower has its library's rates in proportion") {
   CHECK(h800.estimated);
   CHECK_FALSE(h100.estimated);
 }
+
+// Over direct links the library's rings say nothing, the structure tells the steps; its kernel starts all the
+// same.
+TEST_CASE("over direct links a collective takes the library's launch before the steps of its structure") {
+  const Cluster library = one_node("mi300x", "mi300x-8", CollectiveSource::kLibrary);
+  const Cluster structure = one_node("mi300x", "mi300x-8", CollectiveSource::kStructure);
+  const LinkConstants link = *link_constants(library.pools[0].accelerator);
+  for (const OpKind kind : {OpKind::kAllReduce, OpKind::kAllGather, OpKind::kAllToAll}) {
+    const CollectiveCall small{kind, 8, 8192}, large{kind, 8, 67108864};
+    INFO(to_string(kind));
+    CHECK(simulated(library, small) - simulated(structure, small) == Approx(link.launch).epsilon(0.01));
+    CHECK(simulated(library, large) - simulated(structure, large) ==
+          Approx(link.launch + link.launch_growth).epsilon(0.01));
+  }
+}
