@@ -119,6 +119,27 @@ void add_loss(SeparateKernels& kernels, const CostQuery& query) {
   for (const int bytes : passes) kernels.pass(bytes);
 }
 
+bool is_rotary(OpKind kind) {
+  return kind == OpKind::kRotary || kind == OpKind::kRotaryGrad;
+}
+
+bool is_eager(const CostQuery& query) {
+  if (is_rotary(query.kind)) return query.shape.k == kEagerKernels;
+  const bool activation = query.kind == OpKind::kActivation || query.kind == OpKind::kActivationGrad;
+  return (activation || is_norm(query.kind)) && query.shape.heads == kEagerKernels;
+}
+
+// Bytes of each kernel, an element.
+void add_eager(SeparateKernels& kernels, OpKind kind) {
+  std::vector<int> passes;
+  if (kind == OpKind::kNorm) passes = {6, 8, 4, 8, 6, 4};
+  if (kind == OpKind::kNormGrad) passes = {4, 6, 2, 6, 8, 12, 4, 8, 12, 6};
+  if (is_rotary(kind)) passes = {6, 8, 6};
+  if (kind == OpKind::kActivation) passes = {4, 6};
+  if (kind == OpKind::kActivationGrad) passes = {6, 6, 6};
+  for (const int bytes : passes) kernels.pass(bytes);
+}
+
 }  // namespace
 
 bool is_within_exchange(const CostQuery& query) {
@@ -127,6 +148,7 @@ bool is_within_exchange(const CostQuery& query) {
 
 bool has_separate_kernels(const CostQuery& query) {
   const OpKind kind = query.kind;
+  if (is_eager(query)) return true;
   return query.shape.heads > 0 && (is_loss(kind) || is_norm(kind) || kind == OpKind::kAdam || is_gate(kind) ||
                                    is_permutation(kind) || is_grouped(kind) || kind == OpKind::kQuantise);
 }
@@ -134,7 +156,9 @@ bool has_separate_kernels(const CostQuery& query) {
 Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
   if (is_within_exchange(query)) return {};
   SeparateKernels kernels(source, query);
-  if (is_grouped(query.kind)) {
+  if (is_eager(query)) {
+    add_eager(kernels, query.kind);
+  } else if (is_grouped(query.kind)) {
     add_products(kernels, query);
   } else if (is_permutation(query.kind)) {
     add_permutation(kernels, query);

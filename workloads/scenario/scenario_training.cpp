@@ -32,6 +32,14 @@ constexpr std::array kLosses{
                        "(PyTorch under autocast)"},
 };
 
+constexpr std::array kElementwise{
+    Named<bool>{"fused", false, "a norm, a rotation and a gated activation are a kernel each"},
+    Named<bool>{
+        "eager", true,
+        "RMSNorms, rotations and gated activations run operation by operation, through memory in FP32 "
+        "(PyTorch that is not compiled)"},
+};
+
 constexpr std::array kNorms{
     Named<bool>{"fused", false, "one kernel gives both gradients, rows are read once"},
     Named<bool>{
@@ -110,8 +118,9 @@ void read_tensor_overlap(Section& section, TrainingPlan& plan) {
 
 void read_tensor(Section section, TrainingPlan& plan) {
   plan.tp = degree(section, "attention", 1, "tensor-parallel degree of attention");
-  const int dense =
-      degree(section, "dense", plan.tp, "of dense MLPs; ranks of a stage that follow one another");
+  const auto dense = static_cast<int>(
+      section.integer("dense", {0, kDegree.high}, 0,
+                      "of dense MLPs; ranks of a stage that follow one another; 0: as many as of attention"));
   plan.dense_tp = dense == plan.tp ? 0 : dense;
   plan.expert_tp = degree(section, "expert", 1, "of each expert; ranks of a stage that follow one another");
   plan.sequence_parallel = section.boolean("sequence_parallel", false,
@@ -193,6 +202,8 @@ void read_training_plan(Section section, Scenario& scenario) {
   plan.attention = section.choice<AttentionKernels>("attention", kAttentions, AttentionKernels::kFlash,
                                                     "kernels of attention");
   plan.loss = section.choice<LossKernels>("loss", kLosses, LossKernels::kFused, "kernels of the loss");
+  plan.eager_elementwise =
+      section.choice<bool>("elementwise", kElementwise, false, "kernels of norms, rotations and activations");
   plan.separate_norm_grad = section.choice<bool>("norms", kNorms, false, "kernels of a norm");
   plan.clip =
       section.number("clip", {0, 1e30}, 0,

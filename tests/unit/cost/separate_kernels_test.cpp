@@ -157,6 +157,28 @@ TEST_CASE("the loss under autocast moves 36 bytes an element, in kernels of FP32
   CHECK(separate_kernels_cost(*source, loss).memory_bytes == 22.0 * 8192 * 50368);
 }
 
+// Bytes and kernels as workloads/cost/separate_kernels.h counts them.
+TEST_CASE(
+    "norms, rotations and activations run operation by operation move what each operation reads and writes") {
+  const struct {
+    OpKind kind;
+    int bytes, kernels;
+  } ops[] = {{OpKind::kNorm, 36, 6},       {OpKind::kNormGrad, 68, 10},  {OpKind::kRotary, 20, 3},
+             {OpKind::kRotaryGrad, 20, 3}, {OpKind::kActivation, 10, 2}, {OpKind::kActivationGrad, 18, 3}};
+  for (const auto& op : ops) {
+    CostQuery query = asked(op.kind, kEagerKernels);
+    const bool rotary = op.kind == OpKind::kRotary || op.kind == OpKind::kRotaryGrad;
+    if (rotary) query.shape.heads = 4, query.shape.head_dim = 64;
+    CHECK(has_separate_kernels(query) != rotary);
+    query.shape.k = rotary ? kEagerKernels : 2;
+    INFO(to_string(op.kind));
+    REQUIRE(has_separate_kernels(query));
+    const Cost cost = separate_kernels_cost(Bytes1(), query);
+    CHECK(cost.memory_bytes == op.bytes * kElements);
+    CHECK(cost.seconds == op.bytes * kElements + op.kernels);
+  }
+}
+
 TEST_CASE("rows that dispatch puts where experts read them need no kernel, however many there are") {
   for (const OpKind kind : {OpKind::kPermute, OpKind::kUnpermute}) {
     const CostQuery query = asked(kind, kWithinExchange);

@@ -60,6 +60,12 @@ TEST_CASE("each key marks the ops that it is about and no others") {
   job.plan.separate_norm_grad = true;
   CHECK(kernels_of(job, OpKind::kNormGrad) == kSeparateKernels);
   CHECK(kernels_of(job, OpKind::kCrossEntropy) == 0);
+  job.plan.eager_elementwise = true;
+  for (const OpKind kind : {OpKind::kNorm, OpKind::kNormGrad}) CHECK(kernels_of(job, kind) == kEagerKernels);
+  for (const OpKind kind : {OpKind::kActivation, OpKind::kActivationGrad})
+    CHECK(kernels_of(job, kind) == (job.model.gated ? kEagerKernels : 0));
+  job.model.layer_norm = true;  // one kernel in PyTorch
+  CHECK(kernels_of(job, OpKind::kNorm) == kSeparateKernels);
   job = job_of_software();
   job.plan.separate_update = true;
   CHECK(kernels_of(job, OpKind::kAdam) == kSeparateKernels);
