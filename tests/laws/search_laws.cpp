@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <random>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -41,6 +42,10 @@ Document training_problem(std::uint32_t seed, bool ahead = false) {
                   one_of({256, 512}), one_of({16, 32})),
       "problem");
   if (ahead) set_at_pointer(document, "/model/mtp_layers", "1");
+  // Without experts rows need not be cut over tensor-parallel ranks.
+  if (seed % 5 == 0)
+    set_at_pointer(document, "/model",
+                   R"({"base": "llama-3.1-8b", "layers": 4, "hidden": 1024, "dense_width": 4096})");
   return document;
 }
 
@@ -291,6 +296,7 @@ TEST_CASE("what a search takes for legal the scenario's reader takes and nothing
     d.schedule = static_cast<PipelineKind>(random() % 7);
     d.chunks = d.schedule == PipelineKind::kInterleaved ? 2 : 1;
     d.micro_batch = one_of({1, 2});
+    d.rows_cut = random() % 3 > 0;
     d.tensor_overlap = d.tp > 1 && random() % 2 == 0;
     const int bundle = static_cast<int>(random() % space.bundles().size());
     bool reads = true;
@@ -322,6 +328,26 @@ std::string refusal_of_space(const std::string& text) {
   return "";
 }
 
+TEST_CASE("a search cuts rows over tensor-parallel ranks and does not, or what its file says") {
+  const Library library("");
+  const auto cut = [&](const std::vector<std::string>& values) {
+    SpaceFile space = training_space(5);
+    if (!values.empty()) space.axes.push_back({"/plan/tp/sequence_parallel", values});
+    std::set<bool> found;
+    for (const PlanGroup& group : TrainingSpace(training_problem(5), library, space, false).groups())
+      if (group.degrees.tp > 1) found.insert(group.degrees.rows_cut);
+    return found;
+  };
+  CHECK(cut({}) == std::set<bool>{false, true});
+  CHECK(cut({"true"}) == std::set<bool>{true});
+  CHECK(cut({"false"}) == std::set<bool>{false});
+  // With experts rows are cut: what is not is left out, not an error.
+  SpaceFile space = training_space(1);
+  space.axes.push_back({"/plan/tp/sequence_parallel", {"true", "false"}});
+  const TrainingSpace experts(training_problem(1), library, space, false);
+  for (const PlanGroup& group : experts.groups()) CHECK(group.degrees.rows_cut);
+}
+
 TEST_CASE("a file of what to vary is refused with the value that is wrong") {
   const std::string head = R"({"moebius": 1, "kind": "search-space", "vary": )";
   CHECK(refusal_of_space(R"({"moebius": 1, "kind": "study", "vary": {"/plan/cp": [1]}})") ==
@@ -331,6 +357,8 @@ TEST_CASE("a file of what to vary is refused with the value that is wrong") {
   CHECK(
       refusal_of_space(head + R"({"/model": ["qwen3-30b-a3b"]}})") ==
       ": /model: expected a key of /plan, or /workload/micro_batch: a search keeps model, machines and work");
+  CHECK(refusal_of_space(head + R"({"/plan/tp/overlap": [2]}})") ==
+        ": /plan/tp/overlap: expected true or false, found 2");
   CHECK(refusal_of_space(head + R"({"/plan/pp/schedule": ["best"]}})") ==
         ": /plan/pp/schedule: expected one of 1f1b, gpipe, interleaved, zb-h1, zb-v, dualpipe, dualpipev, "
         "found "

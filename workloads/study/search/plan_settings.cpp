@@ -14,8 +14,9 @@ namespace moebius {
 namespace {
 
 constexpr std::array kDegrees{
-    "/plan/tp/attention", "/plan/tp/dense",  "/plan/tp/expert", "/plan/pp/degree", "/plan/pp/virtual",
-    "/plan/pp/schedule",  "/plan/ep/degree", "/plan/cp",        "/plan/dp/degree", "/workload/micro_batch"};
+    "/plan/tp/attention", "/plan/tp/dense",  "/plan/tp/expert",  "/plan/tp/sequence_parallel",
+    "/plan/tp/overlap",   "/plan/pp/degree", "/plan/pp/virtual", "/plan/pp/schedule",
+    "/plan/ep/degree",    "/plan/cp",        "/plan/dp/degree",  "/workload/micro_batch"};
 
 // What no plan of a search keeps of the scenario's, since it goes with its degrees.
 void make_neutral(Document& document) {
@@ -52,7 +53,7 @@ std::vector<Assignment> degree_settings(const PlanDegrees& d, int nodes_per_toke
   return {{"/plan/tp/attention", number(d.tp)},
           {"/plan/tp/dense", number(d.dense_tp)},
           {"/plan/tp/expert", number(d.expert_tp)},
-          {"/plan/tp/sequence_parallel", boolean(d.tp > 1)},
+          {"/plan/tp/sequence_parallel", boolean(d.tp > 1 && d.rows_cut)},
           {"/plan/tp/overlap", boolean(d.tensor_overlap)},
           {"/plan/tp/chunks", "0"},
           {"/plan/pp/degree", number(d.pp)},
@@ -128,6 +129,7 @@ std::string degrees_text(const PlanDegrees& d, int dp) {
   if (d.pp > 1)
     text += fmt::format(" ({}{})", name_of(d.schedule), d.chunks > 1 ? fmt::format(" x {}", d.chunks) : "");
   text += fmt::format(" · ep {} · cp {} · dp {} · microbatch {}", d.ep, d.cp, dp, d.micro_batch);
+  if (d.tp > 1 && !d.rows_cut) text += " · rows not cut over tp";
   if (d.tensor_overlap) text += " · tp overlap";
   return text;
 }

@@ -38,6 +38,16 @@ std::vector<int> SpaceFile::numbers(const StudyAxis& axis) const {
   return all;
 }
 
+std::vector<bool> SpaceFile::booleans(const StudyAxis& axis) const {
+  std::vector<bool> all;
+  for (const std::string& value : axis.values) {
+    if (value != "true" && value != "false")
+      throw input_error(fmt::format("{}: {}: expected true or false, found {}", file, axis.pointer, value));
+    all.push_back(value == "true");
+  }
+  return all;
+}
+
 SpaceFile load_space(const std::string& path) {
   SpaceFile space{path, {}};
   if (path.empty()) return space;

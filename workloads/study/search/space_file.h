@@ -20,6 +20,7 @@ struct SpaceFile {
   bool touches(const std::string& pointer) const;
   // The whole numbers of an axis; input_error for other values.
   std::vector<int> numbers(const StudyAxis& axis) const;
+  std::vector<bool> booleans(const StudyAxis& axis) const;  // the same of true and false
 };
 
 // input_error for a file that is none; an empty path: nothing is said.

@@ -109,6 +109,7 @@ class TrainingSearch {
       if (d.tp == plan.tp && d.dense_tp == plan.dense_degree() && d.expert_tp == plan.expert_tp &&
           d.pp == plan.pp && d.schedule == plan.schedule && d.chunks == plan.chunks && d.ep == plan.ep &&
           d.cp == plan.cp && d.tensor_overlap == (plan.tp_chunks > 0) && d.dp == 0 &&
+          (d.tp == 1 || d.rows_cut == plan.sequence_parallel) &&
           d.micro_batch == space_.scenario().training.micro_batch)
         return static_cast<std::int32_t>(i);
     }

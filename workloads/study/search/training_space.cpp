@@ -31,7 +31,7 @@ std::vector<std::string> with_own(std::vector<std::string> values, const Documen
 struct TrainingSpace::Choices {
   std::vector<int> tp, dense_tp, expert_tp, pp, chunks, ep, cp, dp, micro_batch;
   std::vector<PipelineKind> schedules;
-  std::vector<bool> tensor_overlap;
+  std::vector<bool> rows_cut, tensor_overlap;
 };
 
 TrainingSpace::TrainingSpace(Document base, const Library& library, const SpaceFile& given, bool fewer)
@@ -66,7 +66,12 @@ TrainingSpace::Choices TrainingSpace::choices() const {
   } else {
     for (const Named<PipelineKind>& row : pipeline_schedules()) all.schedules.push_back(row.value);
   }
-  all.tensor_overlap = {false, true};
+  const auto either = [&](const char* pointer, std::vector<bool> otherwise) {
+    const StudyAxis* axis = given_.find(pointer);
+    return axis != nullptr ? given_.booleans(*axis) : std::move(otherwise);
+  };
+  all.rows_cut = either("/plan/tp/sequence_parallel", {true, false});
+  all.tensor_overlap = either("/plan/tp/overlap", {false, true});
   return all;
 }
 
@@ -133,7 +138,7 @@ void TrainingSpace::set_degrees(const PlanDegrees& d, TrainingPlan& plan) const 
   plan.tp = d.tp;
   plan.dense_tp = d.dense_tp == d.tp ? 0 : d.dense_tp;
   plan.expert_tp = d.expert_tp;
-  plan.sequence_parallel = d.tp > 1;
+  plan.sequence_parallel = d.tp > 1 && d.rows_cut;
   plan.tp_chunks = d.tensor_overlap ? std::min(d.tp, kMostTensorChunks) : 0;
   plan.pp = d.pp;
   plan.schedule = d.schedule;
@@ -183,6 +188,7 @@ TrainingSpace::Legal TrainingSpace::checked(const PlanDegrees& degrees, const Tr
   scenario.plan = switches;
   set_degrees(degrees, scenario.plan);
   if (scenario.plan.tensor_sms > 0 && scenario.plan.tp_chunks > 0) return {};
+  if (scenario.plan.tp_chunks > 0 && !scenario.plan.sequence_parallel) return {};
   scenario.training.micro_batch = degrees.micro_batch;
   try {
     check_training(scenario, base_);
@@ -197,6 +203,7 @@ TrainingSpace::Shape TrainingSpace::shape_of(const PlanDegrees& d) const {
   const std::int64_t dp = d.dp > 0 ? d.dp : devices_ / replica;
   return {static_cast<int>(d.schedule),
           d.tp > 1,
+          d.tp > 1 && d.rows_cut,
           d.tensor_overlap,
           d.dense_tp != d.tp,
           d.expert_tp > 1,
@@ -266,11 +273,13 @@ std::vector<PlanGroup> TrainingSpace::groups() const {
   const auto tensors = [&](PlanDegrees d) {
     for (const int dense : all.dense_tp)
       for (const int expert : all.expert_tp)
-        for (const bool overlap : all.tensor_overlap) {
-          if (overlap && d.tp == 1) continue;
-          d.dense_tp = dense == 0 ? d.tp : dense, d.expert_tp = expert, d.tensor_overlap = overlap;
-          schedules(d);
-        }
+        for (const bool cut : d.tp > 1 ? all.rows_cut : std::vector<bool>{true})
+          for (const bool overlap : all.tensor_overlap) {
+            if (overlap && (d.tp == 1 || !cut)) continue;
+            d.dense_tp = dense == 0 ? d.tp : dense, d.expert_tp = expert;
+            d.rows_cut = cut, d.tensor_overlap = overlap;
+            schedules(d);
+          }
   };
   for (const int tp : all.tp)
     for (const int pp : all.pp)

@@ -20,6 +20,7 @@ namespace moebius {
 
 struct PlanDegrees {
   int tp = 1, dense_tp = 1, expert_tp = 1;
+  bool rows_cut = true;  // sequence parallelism, with a tp above 1
   bool tensor_overlap = false;
   int pp = 1;
   PipelineKind schedule = PipelineKind::k1F1B;
@@ -45,9 +46,10 @@ class TrainingSpace {
  public:
   // `base` is a training scenario. Values that `given` names take the place of the space's own:
   // - tensor-parallel degrees of attention: numbers that divide the devices of a node, dense MLPs the same,
-  //   experts likewise; pipeline ranks up to the number of layers, each schedule, 2 to 8 stages a rank of
-  //   "interleaved"; expert-parallel degrees that divide the experts; context degrees 1 to 16; 1 to 8
-  //   sequences a microbatch; all devices (with `fewer`, also a half, a quarter, an eighth of them);
+  //   experts likewise, with sequence parallelism and without; pipeline ranks up to the number of layers,
+  //   each schedule, 2 to 8 stages a rank of "interleaved"; expert-parallel degrees that divide the experts;
+  //   context degrees 1 to 16; 1 to 8 sequences a microbatch; all devices (with `fewer`, also a half, a
+  //   quarter, an eighth of them);
   // - zero, overlap of gradients, recomputation, offload, overlap of dispatch and combine, two batches.
   // Everything else is the scenario's own: number formats, kernels, how attention spreads over context ranks.
   TrainingSpace(Document base, const Library& library, const SpaceFile& given, bool fewer);
@@ -81,7 +83,7 @@ class TrainingSpace {
 
  private:
   struct Choices;
-  using Shape = std::array<int, 8>;
+  using Shape = std::array<int, 9>;
   Choices choices() const;
   Shape shape_of(const PlanDegrees& degrees) const;
   void number_bundles();
