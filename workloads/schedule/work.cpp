@@ -13,6 +13,24 @@ std::int64_t rows_to_others(const Route& route, int member, bool from_member) {
   return all - route.tokens_between(member, member);
 }
 
+// Copies by expert that leave the member with its tokens, or its experts' results.
+double copies_to_others(const Route& route, int member, bool from_member) {
+  const auto copies = [&](int from, int to) {
+    const int tokens = route.received_tokens(to);
+    return tokens > 0 ? static_cast<double>(route.tokens_between(from, to)) * route.rows_of_rank(to) / tokens
+                      : 0;
+  };
+  if (!from_member) return route.rows_of_rank(member) - copies(member, member);
+  double sum = 0;
+  for (int to = 0; to < route.spec().ranks; ++to)
+    if (to != member) sum += copies(member, to);
+  return sum;
+}
+
+double gathered_tokens(const Route& route) {
+  return static_cast<double>(route.spec().tokens) * route.spec().ranks;
+}
+
 }  // namespace
 
 std::vector<int> members_of_class(const Layout& layout, std::int32_t rank_class) {
@@ -52,6 +70,17 @@ double sent_bytes(const Op& op, const Fragment& fragment, int group_size, int me
   return op.payload.value * others * (op.kind == OpKind::kAllReduce ? 2 : 1);
 }
 
+double carried_bytes(const Op& op, const Fragment& fragment, int group_size, int member) {
+  const bool routed = op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine;
+  if (!routed || group_size < 2) return sent_bytes(op, fragment, group_size, member);
+  const Route& route = *fragment.routes[op.route];
+  if (op.algorithm == Algorithm::kDirect || op.algorithm == Algorithm::kLibrary)
+    return op.payload.value * copies_to_others(route, member, op.kind == OpKind::kDispatch);
+  if (op.algorithm == Algorithm::kRing)  // as of a gather and of a reduce-scatter
+    return op.payload.value * gathered_tokens(route) * (group_size - 1) / group_size;
+  return sent_bytes(op, fragment, group_size, member);
+}
+
 Flops op_flops(const Op& op, const Fragment& fragment) {
   if (!is_attention(op.kind) || op.batch < 0 || fragment.batches[op.batch]->page_tokens > 0)
     return op_flops(op.kind, op.shape);
@@ -71,13 +100,13 @@ ClassWork class_work(const Op& op, const Fragment& fragment, const Layout& layou
   const bool differ = op.route >= 0 && (has_member_rows(op) || is_communication(op.kind));
   if (!differ) {
     return {ranks.size() * op_flops(op, fragment).value,
-            ranks.size() * sent_bytes(op, fragment, group_size, ranks.group(op.group).my_index)};
+            ranks.size() * carried_bytes(op, fragment, group_size, ranks.group(op.group).my_index)};
   }
   const std::vector<int> members = members_of_class(layout, rank_class);
   ClassWork sum;
   for (const int member : members) {
     sum.flops += op_flops(op.kind, member_shape(op, fragment, member)).value;
-    sum.sent += sent_bytes(op, fragment, group_size, member);
+    sum.sent += carried_bytes(op, fragment, group_size, member);
   }
   const double ranks_per_member = static_cast<double>(ranks.size()) / static_cast<double>(members.size());
   return {sum.flops * ranks_per_member, sum.sent * ranks_per_member};

@@ -28,11 +28,15 @@ Flops op_flops(const Op& op, const Fragment& fragment);
 //   sends back. Both times the payload of a row.
 double sent_bytes(const Op& op, const Fragment& fragment, int group_size, int member);
 
-// Members of the representative's expert group that belong to its class: all of them in a folded stage; {0} of one that is
-// in no expert group.
+// The same of the way that a dispatch or a combine goes (Op::algorithm): with kDirect and kLibrary a row for
+// each expert that a token uses on another rank; with kRing the tokens of all to all. Others send the least.
+double carried_bytes(const Op& op, const Fragment& fragment, int group_size, int member);
+
+// Members of the representative's expert group that belong to its class: all of them in a folded stage; {0}
+// of one that is in no expert group.
 std::vector<int> members_of_class(const Layout& layout, std::int32_t rank_class);
 
-// FLOPs and sent bytes of an op, summed over the ranks of a class.
+// FLOPs and carried bytes of an op, summed over the ranks of a class.
 struct ClassWork {
   double flops = 0, sent = 0;
 };

@@ -45,6 +45,26 @@ TEST_CASE("dispatch sends a row for each token and other rank, combine brings it
   REQUIRE(sent_bytes(fragment.ops[3], fragment, 2, 0) == 64.0 * route.tokens_between(1, 0));
 }
 
+// Rows of 64 bytes. Each to each of its experts: as many as the other rank's experts compute of what this one
+// sent, the mean over its tokens. As a gather: all tokens of both ranks, half of them from each.
+TEST_CASE("what a dispatch carries is as its algorithm has it") {
+  Fragment fragment = skewed_fragment();
+  const Route& route = *fragment.routes[0];
+  const auto carried = [&](Algorithm algorithm, int op, int member) {
+    fragment.ops[op].algorithm = algorithm;
+    return carried_bytes(fragment.ops[op], fragment, 2, member);
+  };
+  const double copies = static_cast<double>(route.rows_of_rank(1)) / route.received_tokens(1);
+  REQUIRE(copies > 1);
+  for (const Algorithm each : {Algorithm::kDirect, Algorithm::kLibrary})
+    REQUIRE(carried(each, 1, 0) == Approx(64 * route.tokens_between(0, 1) * copies));
+  // What rank 1 sends back of rank 0's tokens is what it received.
+  REQUIRE(carried(Algorithm::kLibrary, 3, 1) == Approx(64 * route.tokens_between(0, 1) * copies));
+  REQUIRE(carried(Algorithm::kRing, 1, 0) == 64.0 * 2 * 64 / 2);
+  for (const Algorithm once : {Algorithm::kAuto, Algorithm::kHierarchical})
+    REQUIRE(carried(once, 1, 0) == sent_bytes(fragment.ops[1], fragment, 2, 0));
+}
+
 TEST_CASE("a member's expert ops have the rows that the route gives it") {
   Fragment fragment = skewed_fragment();
   const Route& route = *fragment.routes[0];
