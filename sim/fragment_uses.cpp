@@ -103,7 +103,9 @@ std::unique_ptr<ClassUse> FragmentUses::prepare_class(FragmentUse& use, int rank
                                     costs_of(simulated_members(layout_, rank_class)));
 }
 
+// Ranks of an executor's machine hold their whole device: it has no cores to split.
 void FragmentUses::check_cores(const Fragment& fragment, const Accelerator& chip) const {
+  if (cluster_.exchange) return;
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
     const Op& op = fragment.ops[i];
     const bool apart = is_communication(op.kind) && chip.independent_engines;

@@ -158,6 +158,22 @@ TEST_CASE("a profile of another device is refused by crosscheck through the bina
                  "h200.json: /accelerator: expected \"host\" for --executor host, found \"h200-sxm\""));
 }
 
+// The host has one core for each rank: whoever computes has it whole, and so it is simulated.
+TEST_CASE("plans that split cores are crosschecked with cores left whole") {
+  for (const std::string key :
+       {"/plan/tp/overlap=true", "/plan/overlap/tensor_sms=4", "/plan/overlap/communication_sms=4"}) {
+    const bool tensor = key.find("communication") == std::string::npos;
+    CrosscheckRequest request = request_for("moe-layer.json", synthetic_profile(), {key});
+    if (tensor)
+      request = request_for("moe-layer.json", synthetic_profile(),
+                            {"/plan/tp/attention=2", "/plan/tp/sequence_parallel=true", key});
+    const Crosscheck result = crosscheck(request);
+    INFO(key << to_text(result));
+    CHECK(result.same());
+    CHECK(result.machine.ends_with("; cores that the plan splits are left whole"));
+  }
+}
+
 // Its pieces of attention, and what joins them, are ops of their own, each measured by itself first.
 TEST_CASE("keys that go round a ring are crosschecked as any other plan") {
   for (const std::string context : {"ring", "ulysses"}) {

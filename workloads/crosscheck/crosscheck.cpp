@@ -120,11 +120,16 @@ class Executions {
   std::vector<OpDurations> durations_;
 };
 
+bool splits_cores(const TrainingPlan& plan) {
+  return plan.tp_chunks > 0 || plan.tensor_sms > 0 || plan.communication_sms > 0;
+}
+
 Outcome simulated(const CrosscheckRequest& request, Job& job, Crosscheck& result) {
   std::optional<VirtualMachine> machine;
   if (request.machine) {
     machine = request.machine(job);
     job.scenario.cluster = machine->cluster;
+    if (splits_cores(job.scenario.plan)) machine->description += "; cores that the plan splits are left whole";
     result.machine = machine->description;
   }
   Outcome outcome = perform(job, machine ? on_machine(*machine, request.simulate) : request.simulate,
