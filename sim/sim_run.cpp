@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "hw/mixed_pools.h"
 #include "sim/faults/fault_log.h"
 #include "sim/network/network.h"
 #include "sim/network/wire_meter.h"
@@ -16,11 +17,15 @@
 namespace moebius {
 namespace {
 
-// Of the pool, those that the ranks stand on.
+// Of the pool and of those like it, those that the ranks stand on: what stands in which of them is the same.
 int boards_of(const Cluster& cluster, const Pool& pool, const Layout& layout) {
+  std::vector<const Pool*> pools;
+  for (const Pool& other : cluster.pools)
+    if (alike(other, pool)) pools.push_back(&other);
   std::vector<std::int32_t> boards;
   for (const std::int32_t device : layout.device_of_rank)
-    if (&cluster.pool_of(device) == &pool) boards.push_back(device);
+    if (std::find(pools.begin(), pools.end(), &cluster.pool_of(device)) != pools.end())
+      boards.push_back(device);
   if (!std::is_sorted(boards.begin(), boards.end())) std::sort(boards.begin(), boards.end());
   boards.erase(std::unique(boards.begin(), boards.end()), boards.end());
   return std::max(1, static_cast<int>(boards.size()));
