@@ -194,7 +194,8 @@ void read_recompute(Section section, TrainingPlan& plan) {
       "every", {1, 1 << 16}, 1, "full: one of so many layers, their last, is computed again"));
   plan.recompute_budget = read_budget(section);
   plan.recompute_whole = section.boolean(
-      "whole_layers", false, "full recompute runs each layer again to its end, also what no gradient needs");
+      "whole_layers", false,
+      "full recompute runs each layer again to its end first, with tensor-parallel sums in line");
   if (plan.recompute_whole && plan.recompute != RecomputePolicy::kFull)
     section.place_of("whole_layers").fail("whole layers are for policy \"full\" only");
   const bool selective = plan.recompute == RecomputePolicy::kSelective;

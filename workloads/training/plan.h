@@ -142,7 +142,7 @@ struct TrainingPlan {
   bool overlap_dispatch_combine = true;
   bool overlap_tensor_gradients = true;  // tensor-parallel sums of the reverse pass beside weight gradients
   bool overlap_two_batch = false;        // 1F1B, interleaved: forward beside backward passes, layer by layer
-  bool recompute_whole = false;      // with full recompute, also what ends a layer, which no gradient needs
+  bool recompute_whole = false;      // full: a layer ends again before its reverse pass, its sums in line
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
   int communication_sms = 0;         // cores that dispatch and combine hold; 0: they run by copy engines
   int tensor_sms = 0;                // and tensor-parallel gathers and sums; 0: their library's

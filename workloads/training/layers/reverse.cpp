@@ -229,7 +229,7 @@ void Reverse::compute_again(std::int32_t op_index) {
   }
   if (is_communication(op.kind)) {
     op.match = builder().next_match();
-    // Of a whole layer nothing may wait for the last one; frameworks do.
+    // Little may wait for the sums of a layer, for the last one nothing; in frameworks all does.
     if (op.lane == Lane::kTensorComm) op.lane = plan().recompute_whole ? Lane::kCompute : tensor_lane();
   }
   const std::int16_t layer = builder().layer;
