@@ -97,13 +97,16 @@ const OpCost& OpCosts::find(std::int32_t op, int cores) {
   return *known->of_op[op];
 }
 
-// Of several members the slowest: it sets the pace.
+// Of several members the mean: the slowest sets the pace, but in each layer it is another.
 OpEnergy OpCosts::energy(const Op& op, const OpCost& cost) const {
   if (power_ == nullptr || power_->limit <= 0 || op.lane == Lane::kLoader) return {};
   const double flops = has_member_rows(op)
                            ? op_flops(op.kind, member_shape(op, fragment_, cost.slowest)).value
                            : op_flops(op, fragment_).value;
-  return energy_of(*power_, {op.kind, op.dtype, flops, cost.memory_bytes, cost.seconds});
+  OpEnergy energy = energy_of(*power_, {op.kind, op.dtype, flops, cost.memory_bytes, cost.seconds});
+  energy.clocked *= cost.mean;
+  energy.steady *= cost.mean;
+  return energy;
 }
 
 OpCost OpCosts::evaluate(const Op& op, int cores) {

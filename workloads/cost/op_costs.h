@@ -24,7 +24,7 @@ struct OpCost {
   Origin origin = Origin::kRoofline;
   float error = 0;
   std::int16_t slowest = 0;  // index in the expert group; 0 when all are equal
-  OpEnergy energy = {};      // of the slowest; on a chip whose power is known
+  OpEnergy energy = {};      // of the mean one; on a chip whose power is known
   bool operator==(const OpCost&) const = default;
 };
 
