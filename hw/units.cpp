@@ -173,6 +173,8 @@ std::string to_text(Time time) {
 }
 
 std::string seconds_text(double seconds) {
+  // Sums over many devices may be longer than clocks run.
+  if (std::abs(seconds) >= 9.2e9) return fmt::format("{} d", significant(seconds / 86400, 4));
   return fmt::format("{}{}", seconds < 0 ? "-" : "", to_text(time_from_seconds(std::abs(seconds))));
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hw/clock_end.h"
+
 namespace moebius {
 
 void EncoderPool::enqueue(std::int32_t request, std::int32_t images) {
@@ -19,11 +21,11 @@ std::optional<EncoderPool::Begun> EncoderPool::begin(Time now) {
     waiting_.pop_front();
   }
   free->busy = true;
-  const Time lasts = time_from_seconds(rules_.cost->seconds(images));
+  const Time ends = after_seconds(now, rules_.cost->seconds(images));
   ++totals_.iterations;
   totals_.images += images;
-  totals_.busy += lasts;
-  return Begun{static_cast<std::int32_t>(free - running_.begin()), now + lasts};
+  totals_.busy = later(totals_.busy, ends - now);
+  return Begun{static_cast<std::int32_t>(free - running_.begin()), ends};
 }
 
 void EncoderPool::end(std::int32_t replica, Time now, std::vector<Sent>& sent) {
@@ -31,8 +33,8 @@ void EncoderPool::end(std::int32_t replica, Time now, std::vector<Sent>& sent) {
   running.busy = false;
   for (const Waiting& request : running.requests) {
     const Bytes bytes{rules_.bytes_per_image * request.images};
-    running.port = std::max(running.port, now) + time_from_seconds(bytes / rules_.rate);
-    sent.push_back({request.request, running.port + rules_.latency});
+    running.port = after_seconds(std::max(running.port, now), bytes / rules_.rate);
+    sent.push_back({request.request, later(running.port, rules_.latency)});
     totals_.sent_bytes += bytes.value;
   }
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <utility>
 
+#include "hw/clock_end.h"
 #include "hw/error.h"
 
 namespace moebius {
@@ -12,7 +13,10 @@ namespace {
 
 Time scaled(Time time, double rate_scale) {
   if (rate_scale == 1) return time;
-  return rate_scale == 0 ? Time{} : Time{std::llround(static_cast<double>(time.ns) / rate_scale)};
+  if (rate_scale == 0) return {};
+  const double ns = static_cast<double>(time.ns) / rate_scale;
+  if (ns >= 0x1p63) clocks_end({}, ns * 1e-9);
+  return {std::llround(ns)};
 }
 
 }  // namespace
@@ -47,7 +51,7 @@ bool DueRequests::holds_next() {
     before->second.next = std::make_unique<Waiting>(std::move(waiting));
     return true;
   }
-  waiting.request.arrival = std::max(waiting.request.arrival, before->second.end + waiting.request.pause);
+  waiting.request.arrival = std::max(waiting.request.arrival, later(before->second.end, waiting.request.pause));
   answers_.erase(before);
   release(std::move(waiting));
   return true;
@@ -92,7 +96,7 @@ void DueRequests::answered(std::int64_t number, Time now) {
   if (!answer->second.next) return;
   Waiting waiting = std::move(*answer->second.next);
   answers_.erase(answer);
-  waiting.request.arrival = std::max(waiting.request.arrival, now + waiting.request.pause);
+  waiting.request.arrival = std::max(waiting.request.arrival, later(now, waiting.request.pause));
   release(std::move(waiting));
 }
 

@@ -1,12 +1,16 @@
 #include "workloads/serving/system/host_pipeline.h"
 
 #include <algorithm>
+#include <iterator>
+
+#include "hw/clock_end.h"
 
 namespace moebius {
 
 bool HostCosts::takes_time() const {
-  const Time sum = per_iteration + per_sequence + per_request + per_prompt_token + per_image + per_sample;
-  return (sum + per_token).ns > 0;
+  const Time each[] = {per_iteration, per_sequence, per_request, per_prompt_token,
+                       per_image,     per_sample,   per_token};
+  return std::any_of(std::begin(each), std::end(each), [](Time time) { return time.ns > 0; });
 }
 
 void HostTotals::add(const HostTotals& other) {
@@ -17,39 +21,41 @@ void HostTotals::add(const HostTotals& other) {
 
 // The earliest moment at which the device can begin.
 Time HostLane::start(Time now, Time before, bool anew) {
-  totals_.loop += before;
-  if (!costs_.overlapped) return now + before;
+  totals_.loop = later(totals_.loop, before);
+  if (!costs_.overlapped) return later(now, before);
   if (now != ended_ || anew) {  // after a pause, if only a moment's
-    loop_free_ = std::max({loop_free_, ended_ + after_, now}) + before;
+    loop_free_ = later(std::max({loop_free_, later(ended_, after_), now}), before);
     return loop_free_;
   }
-  const Time done = std::max(loop_free_, begun_) + before;
+  const Time done = later(std::max(loop_free_, begun_), before);
   // The tokens of the iteration that has just ended go before what is left to prepare.
-  loop_free_ = std::max(done, now) + after_;
+  loop_free_ = later(std::max(done, now), after_);
   return done > now ? loop_free_ : now;
 }
 
 Time HostLane::show(Time ready, Time after) {
   if (costs_.parallel) {
-    totals_.output += after;
-    return output_free_ = std::max(ready, output_free_) + after;
+    totals_.output = later(totals_.output, after);
+    return output_free_ = later(std::max(ready, output_free_), after);
   }
-  totals_.loop += after;
+  totals_.loop = later(totals_.loop, after);
   after_ = after;
-  return ready + after;
+  return later(ready, after);
 }
 
 HostLane::Turn HostLane::turn(Time now, Time device, const HostWork& work) {
   const std::int64_t prepared = costs_.by_change ? work.changes : work.sequences;
-  begun_ = start(now, pending_ + costs_.per_iteration + costs_.per_sequence * prepared, work.anew);
+  const Time before =
+      later(later(pending_, costs_.per_iteration), repeated(costs_.per_sequence, prepared));
+  begun_ = start(now, before, work.anew);
   pending_ = {};
   totals_.waits += begun_ - now;
-  const Time sampling = costs_.per_sample * work.samples;
-  totals_.loop += sampling;
+  const Time sampling = repeated(costs_.per_sample, work.samples);
+  totals_.loop = later(totals_.loop, sampling);
   totals_.waits += sampling;
-  ended_ = begun_ + device + sampling;
+  ended_ = later(later(begun_, device), sampling);
   const std::int64_t workers = costs_.parallel ? costs_.output_workers : 1;
-  const Time shown = show(ended_, costs_.per_token * ((work.tokens + workers - 1) / workers));
+  const Time shown = show(ended_, repeated(costs_.per_token, ceil_div(work.tokens, workers)));
   if (costs_.overlapped || costs_.parallel) return {ended_, shown};
   totals_.waits += shown - ended_;
   return {ended_ = shown, shown};
@@ -57,8 +63,8 @@ HostLane::Turn HostLane::turn(Time now, Time device, const HostWork& work) {
 
 Time HostWorkers::serve(Time now, Time work) {
   const auto earliest = std::min_element(free_.begin(), free_.end());
-  busy_ += work;
-  return *earliest = std::max(now, *earliest) + work;
+  busy_ = later(busy_, work);
+  return *earliest = later(std::max(now, *earliest), work);
 }
 
 }  // namespace moebius

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hw/clock_end.h"
 #include "hw/units.h"
 
 namespace moebius {
@@ -24,9 +25,11 @@ struct HostCosts {
   int output_workers = 1;  // of an instance, which share the tokens of an iteration
 
   Time of_request(std::int64_t prompt, std::int64_t images) const {
-    return per_request + per_prompt_token * prompt + per_image * images;
+    return later(later(per_request, repeated(per_prompt_token, prompt)), repeated(per_image, images));
   }
-  Time receiving(std::int64_t prompt) const { return reception + reception_per_token * prompt; }
+  Time receiving(std::int64_t prompt) const {
+    return later(reception, repeated(reception_per_token, prompt));
+  }
   bool takes_time() const;
 };
 
@@ -52,7 +55,7 @@ class HostLane {
   explicit HostLane(const HostCosts& costs) : costs_(costs) {}
 
   // The loop takes a request in before its next iteration.
-  void take_in(Time work) { pending_ += work; }
+  void take_in(Time work) { pending_ = later(pending_, work); }
 
   struct Turn {
     Time end;    // the next iteration can be decided

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "hw/clock_end.h"
 #include "hw/units.h"
 
 namespace moebius {
@@ -20,9 +21,9 @@ class WanPipe {
  public:
   // When so many bytes that are there at `now` have come out at the other end.
   Time pass(Time now, double bytes, const WanRules& rules) {
-    free_ = std::max(free_, now) + time_from_seconds(Bytes{bytes} / rules.rate);
+    free_ = after_seconds(std::max(free_, now), Bytes{bytes} / rules.rate);
     bytes_ += bytes;
-    return free_ + rules.latency;
+    return later(free_, rules.latency);
   }
   double bytes() const { return bytes_; }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "hw/clock_end.h"
 #include "hw/error.h"
 
 namespace moebius {
@@ -55,7 +56,7 @@ double ArrivalClock::gap() {
 Time ArrivalClock::next() {
   CHECK(arrivals_.rate > 0 && arrivals_.variation > 0, fmt::format("rate={}", arrivals_.rate));
   seconds_ += gap();
-  return time_from_seconds(seconds_);
+  return after_seconds({}, seconds_);
 }
 
 }  // namespace moebius

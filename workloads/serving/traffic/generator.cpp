@@ -6,6 +6,8 @@
 #include <queue>
 #include <utility>
 
+#include "hw/clock_end.h"
+
 namespace moebius {
 namespace {
 
@@ -146,8 +148,8 @@ class Generated : public TrafficStream {
     --session.turns_left;
     session.pause = spec_.session.pause.ns == 0
                         ? Time{}
-                        : time_from_seconds(draw_exponential(session.random, spec_.session.pause.seconds()));
-    session.next += session.pause;
+                        : after_seconds({}, draw_exponential(session.random, spec_.session.pause.seconds()));
+    session.next = later(session.next, session.pause);
   }
 
   Generator spec_;
