@@ -13,7 +13,7 @@ namespace {
 // A field as inconsistency() names it, and the keys that families read it from, the usual one first.
 struct FieldKeys {
   std::string_view field;
-  std::array<std::string_view, 6> keys;
+  std::array<std::string_view, 7> keys;
 };
 
 constexpr FieldKeys kFields[] = {
@@ -43,7 +43,7 @@ constexpr FieldKeys kFields[] = {
       "num_shared_expert"}},
     {"first_dense",
      {"first_k_dense_replace", "mlp_only_layers", "moe_layer_start_index", "moe_layer_interval",
-      "decoder_sparse_step", "interleave_moe_layer_step"}},
+      "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_num_skipped"}},
     {"dense_width", {"intermediate_size", "intermediate_size_mlp", "n_inner"}},
 };
 

@@ -7,6 +7,7 @@
 
 #include "models/architecture_reader.h"
 #include "models/hf_decoder.h"
+#include "models/hf_ernie.h"
 
 namespace moebius {
 namespace {
@@ -24,11 +25,15 @@ Model mistral(HfKeys& keys) {
 }
 
 // All layers have experts, whose width stands where others have that of dense layers.
+void width_of_experts(HfKeys& keys, Model& model) {
+  model.experts.width = keys.size("intermediate_size", kMaxWidth);
+  model.dense_width = 0;
+}
+
 void local_experts(HfKeys& keys, Model& model) {
   model.experts.routed = keys.size("num_local_experts", kMaxExperts);
   model.experts.active = keys.size({"num_experts_per_tok", "experts_per_token"}, kMaxExperts);
-  model.experts.width = model.dense_width;
-  model.dense_width = 0;
+  width_of_experts(keys, model);
 }
 
 Model mixtral(HfKeys& keys) {
@@ -49,8 +54,7 @@ Model olmoe(HfKeys& keys) {
   model.qk_norm = true;
   model.experts.routed = keys.size("num_experts", kMaxExperts);
   model.experts.active = keys.size("num_experts_per_tok", kMaxExperts);
-  model.experts.width = model.dense_width;
-  model.dense_width = 0;
+  width_of_experts(keys, model);
   return model;
 }
 
@@ -226,7 +230,7 @@ Model llama4(HfKeys& keys) {
   Experts& experts = model.experts;
   experts.routed = keys.size("num_local_experts", kMaxExperts);
   experts.active = keys.size("num_experts_per_tok", kMaxExperts);
-  experts.width = model.dense_width;
+  width_of_experts(keys, model);
   shared_experts(model, 1);
   experts.score = GateScore::kSigmoid;
   model.moe_step = std::max(1, keys.size_or("interleave_moe_layer_step", kMaxLayers, 1));
@@ -236,35 +240,6 @@ Model llama4(HfKeys& keys) {
     if (!model.is_moe_layer(layer))
       model.unsupported = "experts in other layers than every interleave_moe_layer_step-th";
   }
-  return model;
-}
-
-Model ernie(HfKeys& keys, const HeadDefaults& family) {
-  Model model = decoder(keys, true);
-  grouped_attention(keys, model, family);
-  if (keys.flag_or("use_bias", false)) model.biases = Biases::kAll;
-  return model;
-}
-
-Model ernie4_5(HfKeys& keys) {
-  return ernie(keys, {.kv_heads = 2, .head_dim = 128});
-}
-
-Model ernie4_5_moe(HfKeys& keys) {
-  Model model = ernie(keys, {.kv_heads = 4});
-  model.mtp_layers = keys.size_or("num_nextn_predict_layers", 100, 0);
-  model.experts.routed =
-      keys.uniform_or("moe_num_experts", kMaxExperts, keys.missing("moe_num_experts") ? 64 : 0);
-  if (model.experts.routed == 0) return model;
-  model.experts.active = keys.size("moe_k", kMaxExperts);
-  model.experts.width = keys.uniform_or("moe_intermediate_size", kMaxWidth, 0);
-  shared_experts(model, keys.size_or("moe_num_shared_experts", kMaxShared,
-                                     keys.missing("moe_num_shared_experts") ? 2 : 0));
-  // Layer i has experts when start <= i <= end and i + 1 is a multiple of the interval.
-  model.moe_step = std::max(1, keys.size_or("moe_layer_interval", kMaxLayers, 1));
-  const int start =
-      keys.size_or("moe_layer_start_index", kMaxLayers, keys.missing("moe_layer_start_index") ? 1 : 0);
-  model.first_dense = (start + model.moe_step) / model.moe_step * model.moe_step - 1;
   return model;
 }
 
@@ -282,13 +257,16 @@ Model hunyuan(HfKeys& keys) {
         fmt::format("cross-layer attention: each {} layers share one set of keys and values", model.kv_share);
   }
   if (experts.routed == 0) return model;
-  experts.active = keys.uniform_or("moe_topk", kMaxExperts, 0);
+  experts.active =
+      keys.has("moe_topk") ? keys.uniform_or("moe_topk", kMaxExperts, 0) : keys.size("moe_topk", kMaxExperts);
+  model.dense_width = keys.size("intermediate_size", kMaxWidth);
   experts.width = keys.uniform_or("moe_intermediate_size", kMaxWidth, model.dense_width);
   if (keys.flag_or("use_mixed_mlp_moe", false)) {
     experts.shared = keys.uniform_or("num_shared_expert", kMaxShared, 0);
     experts.shared_width = experts.shared * model.dense_width;
   }
-  model.dense_width = 0;
+  model.first_dense = keys.uniform_or("moe_layer_num_skipped", kMaxLayers, 0);
+  if (model.first_dense == 0) model.dense_width = 0;
   return model;
 }
 

@@ -36,8 +36,8 @@ int HfKeys::size(std::initializer_list<std::string_view> keys, double high) {
   return static_cast<int>(reader_.integer(key, {1, high}));
 }
 
-int HfKeys::size_or(std::string_view key, double high, int otherwise) {
-  return read(key) ? static_cast<int>(reader_.integer(key, {0, high})) : otherwise;
+int HfKeys::size_or(std::string_view key, double high, int otherwise, double low) {
+  return read(key) ? static_cast<int>(reader_.integer(key, {low, high})) : otherwise;
 }
 
 int HfKeys::uniform_or(std::string_view key, double high, int otherwise) {

@@ -24,7 +24,7 @@ class HfKeys {
   // The first of `keys` that is present, or an error that names the first.
   int size(std::initializer_list<std::string_view> keys, double high);
   int size(std::string_view key, double high) { return size({key}, high); }
-  int size_or(std::string_view key, double high, int otherwise);
+  int size_or(std::string_view key, double high, int otherwise, double low = 0);
   // A number, or an array that repeats one number (some families list one per layer).
   int uniform_or(std::string_view key, double high, int otherwise);
   double number_or(std::string_view key, double otherwise);

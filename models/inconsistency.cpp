@@ -88,6 +88,10 @@ Finding groups(const Experts& experts) {
     return Inconsistency{"experts/active_groups", fmt::format("active_groups {} are more than groups {}",
                                                               experts.active_groups, experts.groups)};
   }
+  if (experts.active < experts.active_groups) {
+    return Inconsistency{"experts/active", fmt::format("active experts {} are fewer than active_groups {}",
+                                                       experts.active, experts.active_groups)};
+  }
   const int reachable = experts.routed / experts.groups * experts.active_groups;
   if (reachable < experts.active) {
     return Inconsistency{"experts/active",

@@ -7,6 +7,7 @@
 #include "hw/catalog.h"
 #include "hw/error.h"
 #include "hw/folder_files.h"
+#include "hw/json_text.h"
 #include "models/architecture_reader.h"
 #include "models/hf_config.h"
 #include "models/model.h"
@@ -30,18 +31,26 @@ Published read_published(Reader reader, const Published& base) {
   return published;
 }
 
+const std::vector<std::pair<std::string_view, std::string_view>> kStatuses{
+    {"published", "published"},     {"measured", "measured"}, {"vendor claim", "vendor claim"},
+    {"third party", "third party"}, {"derived", "derived"},   {"from memory", "from memory"},
+    {"estimate", "estimate"}};
+
 // What a catalog entry says beside the architecture.
 void read_origin(Reader& reader, Model& model, const Reader& catalog_sources, bool fresh) {
   for (std::string& alias : reader.texts("aliases")) model.aliases.push_back(std::move(alias));
   if (auto published = reader.optional_object("published"))
     model.published = read_published(*published, model.published);
   model.unsupported = reader.text("unsupported", model.unsupported);
-  model.status = fresh ? reader.text("status") : reader.text("status", model.status);
+  if (fresh || reader.has("status")) model.status = reader.choice("status", kStatuses);
   model.note = reader.text("note", model.note);
   if (!fresh && !reader.has("source")) return;
   const std::string key = reader.text("source");
   Reader sources = catalog_sources;
-  model.source = sources.has(key) ? sources.text(key) : key;
+  if (!sources.has(key))
+    reader.place_of("source").fail(
+        fmt::format("expected a key of the file's \"sources\", found {}", json_excerpt(key)));
+  model.source = sources.text(key);
 }
 
 // A path in a file is relative to that file; one from the command line (line 0) to the caller's directory.

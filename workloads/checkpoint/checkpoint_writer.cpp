@@ -99,7 +99,10 @@ void write_index(const NewDirectory& directory, const CheckpointIndex& index) {
   }
 }
 
-void copy_config(const NewDirectory& directory, const std::string& config) {
+void write_config(const NewDirectory& directory, const CheckpointPlace& place) {
+  const std::string& config = place.config;
+  if (config.empty() && !place.config_text.empty())
+    write_file(directory.path("config.json"), place.config_text);
   if (config.empty()) return;
   std::error_code error;
   std::filesystem::copy_file(config, directory.path("config.json"),
@@ -116,7 +119,7 @@ void write_checkpoint(const CheckpointPlace& place, CheckpointIndex index, const
   for (std::size_t i = 0; i < files.size(); ++i) writer.write(directory.path(index.files[i]), files[i]);
   if (place.beside) place.beside(directory, index);
   write_index(directory, index);
-  copy_config(directory, place.config);
+  write_config(directory, place);
   directory.commit();
 }
 

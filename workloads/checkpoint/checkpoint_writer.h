@@ -20,9 +20,10 @@ using WriteBeside = std::function<void(const NewDirectory& directory, Checkpoint
 // Where a checkpoint goes.
 struct CheckpointPlace {
   std::string directory;
-  std::string config = {};  // a config.json to go with it; empty: none
-  DirectoryPlan plan = {};  // whether it replaces another, or goes on where it was interrupted
-  WriteBeside beside = {};  // empty: nothing
+  std::string config = {};       // a config.json to go with it; empty: none
+  std::string config_text = {};  // without one: what stands in it; empty: nothing
+  DirectoryPlan plan = {};       // whether it replaces another, or goes on where it was interrupted
+  WriteBeside beside = {};       // empty: nothing
 };
 
 // Files, index and a copy of the config appear in the directory all at once; input_error when something is

@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "models/hf_config.h"
+#include "models/weights/hf_config_text.h"
 #include "models/weights/weight_check.h"
 #include "workloads/checkpoint/checkpoint_writer.h"
 #include "workloads/checkpoint/shard_layout.h"
@@ -55,13 +56,19 @@ std::string convert(const ConvertRequest& request, const ModelCatalog& catalog) 
   const auto read = [&](const std::string& name, const Region& region) {
     return checkpoint.read(name, region);
   };
-  const std::string journal = journal_of(checkpoint, index);
+  const std::string journal = journal_of(checkpoint, index), config = checkpoint.config_path();
+  const bool silent = !degrees && config.empty();  // nothing says whose weights they are
+  const std::string config_text = silent ? hf_config_text(model, checkpoint.naming()) : "";
   write_checkpoint(
-      {.directory = request.out, .config = checkpoint.config_path(), .plan = {.journal = journal}}, index,
-      read);
-  return fmt::format("{}: {} tensors, {}, in {} files ({})\n", request.out, index.weights.size(),
+      {.directory = request.out, .config = config, .config_text = config_text, .plan = {.journal = journal}},
+      index, read);
+  return fmt::format("{}: {} tensors, {}, in {} files ({}){}\n", request.out, index.weights.size(),
                      to_text(Bytes{index.bytes()}), index.files.size(),
-                     degrees ? to_text(*degrees) : std::string("Hugging Face"));
+                     degrees ? to_text(*degrees) : std::string("Hugging Face"),
+                     silent && config_text.empty()
+                         ? "; no config.json: no family that is known has this architecture, so that --model "
+                           "names it"
+                         : "");
 }
 
 }  // namespace moebius

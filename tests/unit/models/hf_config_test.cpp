@@ -161,7 +161,7 @@ TEST_CASE("windows that layers have are in the model or a reason against it") {
 TEST_CASE("keys that a file leaves out are what the family's own configuration class says") {
   const std::string sizes = R"("num_hidden_layers": 4, "hidden_size": 512, "num_attention_heads": 32,
 "vocab_size": 100, "intermediate_size": 128, "moe_intermediate_size": 32, "num_experts": 64,
-"num_local_experts": 64, "n_routed_experts": 64, "num_experts_per_tok": 2, "kv_lora_rank": 16,
+"num_local_experts": 64, "n_routed_experts": 64, "num_experts_per_tok": 4, "kv_lora_rank": 16,
 "qk_nope_head_dim": 8, "qk_rope_head_dim": 4, "v_head_dim": 8)";
   const auto of = [&](std::string_view type, const std::string& more = "") {
     return read(fmt::format(R"({{"model_type": "{}", {}{}}})", type, sizes, more));
@@ -277,6 +277,45 @@ TEST_CASE("an index_topk gives latent attention an indexer") {
   CHECK(sparse.indexer == Indexer{.heads = 2, .head_dim = 16, .top = 32});
   CHECK(error_of(latent + R"(, "index_topk": 32, "index_n_heads": 2, "index_head_dim": 4})") ==
         "config.json:4: /index_head_dim: index_head_dim 4 is not more than the 4 columns that turn");
+}
+
+TEST_CASE("ERNIE's layers with experts end where it says, and dense ones above them cannot run") {
+  const std::string ernie = R"({"model_type": "ernie4_5_moe", "num_hidden_layers": 4, "hidden_size": 64,
+"num_attention_heads": 4, "vocab_size": 100, "intermediate_size": 128, "moe_num_experts": 8, "moe_k": 2,
+"moe_intermediate_size": 32, "moe_layer_end_index": )";
+  CHECK(read(ernie + "3}").unsupported.empty());
+  CHECK(read(ernie + "-1}").unsupported.empty());
+  CHECK(read(ernie + "2}").unsupported ==
+        "dense layers above those with experts (moe_layer_end_index 2 of 4 layers)");
+}
+
+TEST_CASE("Hunyuan's first layers are dense where it skips them, and its sizes are required") {
+  const std::string hunyuan = R"({"model_type": "hunyuan_v1_moe", "num_hidden_layers": 4, "hidden_size": 64,
+"num_attention_heads": 4, "vocab_size": 100, "num_experts": 8)";
+  const std::string whole = hunyuan + R"(, "intermediate_size": 128, "moe_topk": 2)";
+  CHECK(read(whole + "}").first_dense == 0);
+  const Model skips = read(whole + R"(, "moe_layer_num_skipped": 1})");
+  CHECK(skips.first_dense == 1);
+  CHECK(skips.dense_width == 128);
+  CHECK(error_of(hunyuan + R"(, "intermediate_size": 128})") ==
+        "config.json:1: expected key \"moe_topk\", found none");
+  CHECK(error_of(hunyuan + R"(, "moe_topk": 2})") ==
+        "config.json:1: expected key \"intermediate_size\", found none");
+  CHECK(error_of(hunyuan + R"(, "moe_topk": 2, "intermediate_size": 0})") ==
+        "config.json:2: /intermediate_size: expected an integer from 1 to 10000000, found 0");
+}
+
+TEST_CASE("experts whose width stands under intermediate_size need it") {
+  CHECK(error_of(R"({"model_type": "gpt_oss", "num_hidden_layers": 2, "hidden_size": 64,
+"num_attention_heads": 8, "vocab_size": 100, "num_local_experts": 4, "num_experts_per_tok": 2})") ==
+        "config.json:1: expected key \"intermediate_size\", found none");
+  CHECK(error_of("{\"model_type\": \"deepseek_v3\", \"num_hidden_layers\": 4, \"hidden_size\": 64,\n"
+                 "\"num_attention_heads\": 4, \"vocab_size\": 100, \"intermediate_size\": 128,\n"
+                 "\"moe_intermediate_size\": 32, \"n_routed_experts\": 64, \"kv_lora_rank\": 16,\n"
+                 "\"qk_nope_head_dim\": 8, \"qk_rope_head_dim\": 4, \"v_head_dim\": 8,\n"
+                 "\"num_experts_per_tok\": 3}") ==
+        "config.json:5: /num_experts_per_tok: active experts 3 are fewer than topk_group 4; the file has no "
+        "topk_group");
 }
 
 TEST_CASE("dense layers that mlp_only_layers names must lead") {

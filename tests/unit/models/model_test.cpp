@@ -256,6 +256,8 @@ TEST_CASE("sizes that do not go together are named") {
   model.experts.groups = 4;
   model.experts.active_groups = 5;
   CHECK(wrong(model) == "experts/active_groups: active_groups 5 are more than groups 4");
+  model.experts.active_groups = 3;
+  CHECK(wrong(model) == "experts/active: active experts 2 are fewer than active_groups 3");
   model.experts.active_groups = 1;
   model.experts.active = 3;
   CHECK(wrong(model) == "experts/active: active experts 3 are more than the 2 in 1 of 4 groups");
