@@ -134,16 +134,22 @@ Value& Assignment::child(Value& parent, const std::string& token, std::string_vi
 
 void set_at_pointer(Document& document, std::string_view pointer, std::string_view json_text) {
   const Assignment assignment(document.file, pointer);
-  const std::vector<std::string> tokens = assignment.tokens();
+  std::vector<std::string> tokens = assignment.tokens();
   Value value = assignment.parsed(json_text);
   const int limit = DocumentLimits{}.depth;
   if (static_cast<int>(tokens.size()) + depth_of(value) > limit)
     assignment.fail(fmt::format("at most {} levels of nesting", limit), "more");
   Value* target = &document.root;
   std::size_t parent_end = 0;  // the pointer up to here leads to *target
-  for (const std::string& token : tokens) {
-    target = &assignment.child(*target, token, pointer.substr(0, parent_end));
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    target = &assignment.child(*target, tokens[i], pointer.substr(0, parent_end));
     parent_end = std::min(pointer.find('/', parent_end + 1), pointer.size());
+    // No object has a key "0": what is missing on the way to a first item is an array, to which it is
+    // appended.
+    const bool made = target->line == 0 && target->kind == Value::Kind::kObject && target->keys.empty();
+    if (!made || i + 1 == tokens.size() || (tokens[i + 1] != "0" && tokens[i + 1] != "-")) continue;
+    target->kind = Value::Kind::kArray;
+    tokens[i + 1] = "-";
   }
   *target = std::move(value);
 }

@@ -47,6 +47,13 @@ class MarkingIterator {
   const char** mark_;
 };
 
+// One step of a JSON pointer (RFC 6901).
+std::string pointer_token(std::string_view key) {
+  std::string token;
+  for (const char c : key) token += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return token;
+}
+
 // The index of the first key that stood before, or the number of keys.
 std::size_t find_repeated(const std::vector<std::string>& keys, std::vector<std::uint32_t>& order) {
   std::size_t found = keys.size();
@@ -192,13 +199,25 @@ class Builder {
     return true;
   }
 
+  // Of a key of the innermost object: of those around it, the last key or item is open.
+  std::string pointer_to(const std::string& key) const {
+    std::string pointer;
+    for (int i = 0; i + 1 < depth_; ++i) {
+      const Value& around = *frames_[i].container;
+      pointer += "/" + (around.kind == Value::Kind::kObject ? pointer_token(around.keys.back())
+                                                            : std::to_string(around.items.size() - 1));
+    }
+    return pointer + "/" + pointer_token(key);
+  }
+
   bool keys_differ() {
     const Frame& frame = frames_[depth_ - 1];
     const std::vector<std::string>& keys = frame.container->keys;
     const std::size_t repeated = find_repeated(keys, order_);
     if (repeated == keys.size()) return true;
-    return fail(frame.key_lines[repeated],
-                fmt::format("expected each key once, found {} again", json_excerpt(keys[repeated])));
+    return fail(frame.key_lines[repeated], fmt::format("{}: expected each key once, found {} again",
+                                                       shown_pointer(pointer_to(keys[repeated])),
+                                                       json_excerpt(keys[repeated])));
   }
 
   bool fail(int line, std::string sentence) {

@@ -11,6 +11,7 @@
 #include "hw/error.h"
 #include "hw/profile.h"
 #include "workloads/cost/measured_table.h"
+#include "workloads/cost/profile_kinds.h"
 #include "workloads/cost/stack_choice.h"
 
 namespace moebius {
@@ -65,6 +66,7 @@ void check_stacks(const Scenario& scenario, const std::string& data) {
 std::vector<Profile> profiles_for(const Scenario& scenario, const Accelerator& chip,
                                   const std::string& data) {
   std::vector<Profile> profiles = find_profiles(chip, data);
+  require_known_kinds(profiles, data);
   if (!scenario.kernels.empty()) return profiles;
   for (Profile& profile : profiles) {
     auto first = profile.tables.begin();

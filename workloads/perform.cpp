@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "hw/error.h"
 #include "hw/stopwatch.h"
 #include "workloads/carried_job.h"
 #include "workloads/perform_cluster.h"
@@ -82,12 +83,24 @@ std::vector<PhaseTime> perform_phases(Job& job, const StartExecutor& start, cons
   return times;
 }
 
+// Errors of rows say their file; those of what rows are to each other do not.
+kv::ReplayFigures replayed_figures(const KvReplayWorkload& replayed) {
+  const std::unique_ptr<TrafficStream> traffic = open_traffic(replayed.traffic);
+  try {
+    return kv::replay(*traffic, replayed.cache);
+  } catch (const Error& error) {
+    const std::string sentence = error.what();
+    if (!replayed.traffic.file || !sentence.starts_with("request ")) throw;
+    throw input_error(fmt::format("{}: {}", replayed.traffic.file->path, sentence));
+  }
+}
+
 // No devices and no schedule: requests against an index, whose clock is the trace's.
 Outcome perform_replay(const Job& job, std::chrono::steady_clock::time_point started) {
   const KvReplayWorkload& replayed = *job.scenario.replay;
   Outcome outcome;
   outcome.report.scenario = &job.scenario;
-  outcome.report.replay = kv::replay(*open_traffic(replayed.traffic), replayed.cache);
+  outcome.report.replay = replayed_figures(replayed);
   RunFacts& facts = outcome.report.facts;
   facts.executor = "sim";
   facts.detail = "blocks";

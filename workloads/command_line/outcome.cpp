@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <new>
@@ -9,6 +10,24 @@
 #include "hw/error.h"
 
 namespace moebius {
+
+namespace {
+
+// Names are the user's, of any length: of one that no terminal shows, the beginning.
+std::string with_short_words(std::string_view sentence) {
+  constexpr std::size_t kMost = 4096, kKept = 60;  // as long as paths are
+  std::string text;
+  while (!sentence.empty()) {
+    const std::size_t length = std::min(sentence.find_first_of(" \n") + 1, sentence.size());
+    const std::size_t word = length == 0 ? sentence.size() : length;
+    text += word <= kMost ? std::string(sentence.substr(0, word))
+                          : fmt::format("{}... ({} characters) ", sentence.substr(0, kKept), word);
+    sentence.remove_prefix(word);
+  }
+  return text;
+}
+
+}  // namespace
 
 std::string wrong_command_line(const std::string& first, const std::vector<Command>& commands,
                                const std::string& error) {
@@ -19,7 +38,7 @@ std::string wrong_command_line(const std::string& first, const std::vector<Comma
 }
 
 int told(int exit_code, std::string_view sentence) {
-  fmt::print(stderr, "moebius: {}\n", sentence);
+  fmt::print(stderr, "moebius: {}\n", with_short_words(sentence));
   return exit_code;
 }
 

@@ -10,6 +10,7 @@
 #include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/power.h"
 #include "workloads/cost/profile_kinds.h"
+#include "workloads/cost/profile_kinds.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/serving_ops.h"
 #include "workloads/cost/table.h"

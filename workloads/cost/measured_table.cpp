@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "workloads/cost/fused_quantise.h"
+#include "workloads/cost/profile_kinds.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/table.h"
 
@@ -21,15 +22,6 @@ constexpr double kLeastValue = 1e-6;  // on an axis: less than one row an expert
 
 double logarithm(double value) {
   return std::log(std::max(1.0, value));
-}
-
-OpKind kind_named(const std::string& name, const std::string& table) {
-  if (const auto kind = kind_of(name)) return *kind;
-  std::vector<std::string> names;
-  for (int i = 0; i < kNumOpKinds; ++i)
-    if (!is_communication(static_cast<OpKind>(i))) names.emplace_back(to_string(static_cast<OpKind>(i)));
-  throw input_error(
-      fmt::format("profile table \"{}\": unknown op kind \"{}\"{}", table, name, suggestion(name, names)));
 }
 
 Cell find_cell(const std::vector<double>& points, double value) {

@@ -40,7 +40,11 @@ Document load(const std::string& path, std::vector<std::string> files) {
   if (!fs::exists(base_path, error))
     top.place_of("extends").fail(fmt::format("expected a file, found none at {}", base_path));
   const auto same = [&](const std::string& file) { return fs::equivalent(file, base_path, error); };
-  if (files.size() == kMostFiles || std::any_of(files.begin(), files.end(), same))
+  if (std::any_of(files.begin(), files.end(), same))
+    top.place_of("extends").fail(
+        fmt::format("expected files that do not extend each other in a circle, found {}, {}",
+                    fmt::join(files, ", "), base_path));
+  if (files.size() == kMostFiles)
     top.place_of("extends").fail(
         fmt::format("expected at most {} files, each of which extends another, found {}, {}", kMostFiles,
                     fmt::join(files, ", "), base_path));

@@ -221,8 +221,11 @@ Study load_study(const std::string& path) {
   top.choice<bool>("kind", {{"study", true}});
   check_keys(document, top.place());
   study.name = top.text("name");
-  const std::string base = top.text("base");
-  study.base = load_scenario((std::filesystem::path(path).parent_path() / base).string());
+  const std::string base = (std::filesystem::path(path).parent_path() / top.text("base")).string();
+  std::error_code none;
+  if (!std::filesystem::exists(base, none))
+    top.place_of("base").fail(fmt::format("expected a scenario file, found none at {}", base));
+  study.base = load_scenario(base);
   Pointers pointers;
   read_axes(top, pointers, study);
   read_cases(top, pointers, study);

@@ -32,6 +32,12 @@ std::string edit_fault(const std::string& pointer, const std::string& text = "1"
   return "no edit_fault";
 }
 
+TEST_CASE("A first item whose array is not there yet makes it") {
+  CHECK(after("/faults/0/at", "1 s", parse_document("{}", "x.json")) == R"({"faults":[{"at":"1s"}]})");
+  CHECK(after("/faults/-/at", "1 s", parse_document("{}", "x.json")) == R"({"faults":[{"at":"1s"}]})");
+  CHECK(after("/faults/1", "2", parse_document("{}", "x.json")) == R"({"faults":{"1":2}})");
+}
+
 Value set_value(const std::string& text) {
   Document document = parse_document("{}", "x.json");
   set_at_pointer(document, "/v", text);

@@ -195,9 +195,11 @@ TEST_CASE("A long token is cut in the sentence, between characters") {
 
 TEST_CASE("A key may stand once in an object, at the line of the second") {
   CHECK(fault("{\"a\": 1,\n \"b\": 2,\n \"a\":\n 3}") ==
-        "x.json:3: expected each key once, found \"a\" again");
+        "x.json:3: /a: expected each key once, found \"a\" again");
   CHECK(fault("{\"o\": {\"k\": 1, \"\\u006b\": 2}}") ==
-        "x.json:1: expected each key once, found \"k\" again");
+        "x.json:1: /o/k: expected each key once, found \"k\" again");
+  CHECK(fault("[1, {\"a/b\": [{\"k\": 1, \"k\": 2}]}]") ==
+        "x.json:1: /1/a~1b/0/k: expected each key once, found \"k\" again");
   CHECK(fault("[{\"a\": 1}, {\"a\": 1}]") == "no fault");
 }
 
@@ -206,7 +208,7 @@ TEST_CASE("A repeated key is found in a large object too, and quickly") {
   for (int i = 0; i < 200'000; ++i) text += "\"k" + std::to_string(i) + "\": 0,\n";
   const auto start = std::chrono::steady_clock::now();
   CHECK(fault(text + "\"k5\": 1,\n\"k7\": 1}") ==
-        "x.json:200002: expected each key once, found \"k5\" again");
+        "x.json:200002: /k5: expected each key once, found \"k5\" again");
   // Comparing every pair of 200,000 keys would take minutes.
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
 }

@@ -86,7 +86,7 @@ TEST_CASE("a header that does not go with its file is refused in one sentence") 
   CHECK(fault(file_of("{}", 3)) == "x: expected 0 bytes of data behind the header, found 3");
   CHECK(fault(file_of(R"({"__metadata__":{"a":1}})", 0)) == "x: __metadata__: expected texts, found 1");
   const std::string one = R"("a":{"dtype":"I8","shape":[1],"data_offsets":[0,1]})";
-  CHECK(fault(file_of("{" + one + "," + one + "}", 1)) == "x:1: expected each key once, found \"a\" again");
+  CHECK(fault(file_of("{" + one + "," + one + "}", 1)) == "x:1: /a: expected each key once, found \"a\" again");
 }
 
 TEST_CASE("a tensor that does not go with its file is named") {

@@ -121,6 +121,9 @@ void JsonRow::parse(const std::string& line) {
   has_ids_ = false;
   Handler handler(*this);
   nlohmann::json::sax_parse(line, &handler);
+  const Scalar* ids = has_ids_ ? nullptr : find(ids_path_);
+  if (ids != nullptr && !std::holds_alternative<std::monostate>(*ids))
+    fail(ids_path_, fmt::format("expected an array of whole numbers, found {}", excerpt(*ids)));
 }
 
 const JsonRow::Scalar* JsonRow::find(std::string_view path) const {

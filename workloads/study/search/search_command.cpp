@@ -19,13 +19,14 @@
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/study/search/document_changes.h"
 #include "workloads/study/search/serving_search.h"
+#include "workloads/study/search/space_check.h"
 #include "workloads/study/search/training_search.h"
 
 namespace moebius {
 namespace {
 
-// Queues decide what a service does, and bounds that do not know them rule out few plans: those of long prompts
-// would run for hours.
+// Queues decide what a service does, and bounds that do not know them rule out few plans: those of long
+// prompts would run for hours.
 constexpr double kServiceLimit = 300;  // seconds
 
 struct SearchArguments {
@@ -143,6 +144,7 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
   const bool serving = kind == SearchKind::kServing;
   const SearchSubject& subject = serving ? serving_subject() : training_subject();
   const SpaceFile space = load_space(arguments.space);
+  require_known_keys(space, document, library);
   const Interruption interruption;
   ProgressBar bar;
   SearchRequest request{.goal = goal_of(arguments, subject, serving ? "serving" : "training"),

@@ -154,6 +154,8 @@ void SearchCourse::count() {
   SearchCounts& counts = result_.counts;
   const std::int64_t rest = counts.legal - counts.too_large - counts.rough;
   (result_.complete ? counts.bounded : counts.left) = rest;
+  if (counts.legal == 0 && result_.complete)
+    throw run_error(fmt::format("{}: no plan of those to search is legal", result_.scenario));
   result_.plans = std::move(found_);
   if (result_.plans.empty() && result_.given) result_.plans.push_back(*result_.given);
   if (result_.plans.empty() && result_.complete)
