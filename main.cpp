@@ -29,6 +29,7 @@
 #include "real/processes/run_together.h"
 #include "sim/emulate_run.h"
 #include "sim/sim_run.h"
+#include "sim/simulator_options.h"
 #include "sim/traffic/idle_transfers.h"
 #include "viz/command/export_command.h"
 #include "viz/command/import_command.h"
@@ -150,7 +151,7 @@ int run_body(const RunArguments& arguments) {
   Job job = arguments.scenario.read();
   if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
   require_fit(job);
-  require_network(job, arguments.simulation().detail);
+  require_network(job, arguments.simulation());
   if (arguments.explain) keep_ops(job.scenario);
   if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
     require_schedule(job);
@@ -222,17 +223,6 @@ std::function<int()> in_all_processes(std::shared_ptr<RunArguments> given, int (
   };
 }
 
-CommandOption detail_option(RunArguments& arguments) {
-  return choice("--detail", arguments.detail, network_details(),
-                "how the network is simulated: alpha-beta, fluid (default), packet, native");
-}
-
-CommandOptions simulator_options(RunArguments& arguments) {
-  return {detail_option(arguments),
-          choice("--driver", arguments.driver, drivers(),
-                 "who drives the simulator: simgrid (default where built in), plain")};
-}
-
 Command run_command() {
   const auto arguments = std::make_shared<RunArguments>();
   const CommandOptions own{
@@ -251,7 +241,8 @@ Command run_command() {
        "candidates; what would help, tried"},
       {"--json", &arguments->json, "print the report as one JSON object"}};
   return {"run", "simulate or execute a scenario and report",
-          joined({scenario_options(arguments->scenario), simulator_options(*arguments), own}),
+          joined({scenario_options(arguments->scenario),
+                  simulator_options(arguments->detail, arguments->driver), own}),
           in_all_processes(arguments, run_body)};
 }
 
@@ -265,7 +256,8 @@ Command crosscheck_command() {
       {"--out", &arguments->out, "directory for simulated/, executed/ and crosscheck.json"},
       {"--json", &arguments->json, "print the result as one JSON object"}};
   return {"crosscheck", "simulate and execute the same schedule; compare ops, order and bytes",
-          joined({scenario_options(arguments->scenario), simulator_options(*arguments), own}),
+          joined({scenario_options(arguments->scenario),
+                  simulator_options(arguments->detail, arguments->driver), own}),
           in_all_processes(arguments, crosscheck_body)};
 }
 
@@ -276,7 +268,7 @@ ChosenExecutor many_runs(bool by_any) {
   const StartExecutor start = [arguments](const Job& job, const Layout& layout, Recorder& recorder) {
     return executor_of(arguments->executor, *arguments)(job, layout, recorder);
   };
-  CommandOptions options{detail_option(*arguments)};
+  CommandOptions options{detail_option(arguments->detail, Driver::kPlain)};
   if (by_any)
     options.push_back(choice("--executor", arguments->executor, kExecutors,
                              "who carries out each run: sim (default), host, cuda, emulate"));
@@ -352,6 +344,9 @@ void add_command(CLI::App& app, const Command& command, std::function<int()>& ch
   for (const CommandOption& option : command.options) {
     CLI::Option* made = std::visit(AddOption{*added, option}, option.target)->required(option.required);
     if (option.check) made->check(CLI::Validator(option.check, ""));
+    if (std::holds_alternative<std::string*>(option.target)) made->check(CLI::Validator(given_text, ""));
+    if (std::holds_alternative<std::optional<std::int64_t>*>(option.target))
+      made->check(CLI::Validator(fitting_number, ""));
   }
   for (const CommandOption& option : command.options) {
     CLI::Option* made = added->get_option(option.name);

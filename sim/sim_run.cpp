@@ -57,12 +57,41 @@ const std::vector<std::pair<std::string, Driver>>& drivers() {
   return table;
 }
 
-void require_network(const Job& job, NetworkDetail detail) {
-  if (!job.scenario.operations || detail == SimOptions{}.detail) return;
+namespace {
+
+// Packet by packet a fabric says what a packet is, and messages go from device to device.
+void require_packets(const Scenario& scenario) {
+  const FabricSpec& spec = scenario.cluster->fabric.spec();
+  if (spec.transport.ideal)
+    throw input_error(
+        fmt::format("{}: /cluster/fabric/transport: --detail packet needs one that says what a packet is: "
+                    "expected \"eqds\", found \"ideal\"",
+                    scenario.file));
+  if (!spec.by_host.empty())
+    throw input_error(
+        fmt::format("{}: /cluster/fabric/forwarding: --detail packet carries messages from device to device: "
+                    "expected \"rdma\", found some that go through host memory",
+                    scenario.file));
+}
+
+}  // namespace
+
+void require_network(const Job& job, const SimOptions& options) {
+  const NetworkDetail detail = options.detail;
+  if (detail == SimOptions{}.detail) return;
+  const std::string option = "--detail " + name_of(network_details(), detail);
+  if (job.scenario.replay)
+    throw input_error(fmt::format("{}: {} counts for nothing: a replay of a cache moves no bytes",
+                                  job.scenario.file, option));
+  if (detail == NetworkDetail::kNative && options.driver == Driver::kPlain)
+    throw input_error(fmt::format(
+        "{}: expected --driver simgrid, found plain: the native network is SimGrid's own", option));
+  if (detail == NetworkDetail::kPacket) require_packets(job.scenario);
+  if (!job.scenario.operations) return;
   if (std::any_of(job.steps.begin(), job.steps.end(), [](const auto& step) { return step != nullptr; }))
     return;
-  throw input_error(fmt::format("{}: --detail {} counts for nothing: weeks of a cluster go by events{}",
-                                job.scenario.file, name_of(network_details(), detail),
+  throw input_error(fmt::format("{}: {} counts for nothing: weeks of a cluster go by events{}",
+                                job.scenario.file, option,
                                 job.scenario.operations->queueing ? ", steps of its shapes by closed forms"
                                                                   : ", and no step is simulated"));
 }

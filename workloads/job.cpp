@@ -258,7 +258,7 @@ void require_schedule(const Job& job) {
 }
 
 void require_executable(const Job& job) {
-  const std::string& name = job.scenario.name;
+  const std::string& name = job.scenario.file;
   if (job.flows)
     throw run_error(fmt::format("{}: flows are simulated alone: their senders and receivers are NICs", name));
   const ServingPlan& serving = job.scenario.serving;
@@ -313,12 +313,13 @@ void require_host(const Job& job) {
   const double there =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   if (needed > there) {
-    throw run_error(fmt::format("{}: the {} ranks hold {} together, this machine has {}", job.scenario.name,
+    throw run_error(fmt::format("{}: the {} ranks hold {} together, this machine has {}", job.scenario.file,
                                 job.layout().ranks, to_text(Bytes{needed}), to_text(Bytes{there})));
   }
   if (static_cast<int>(classes.size()) < job.layout().ranks) {
-    throw run_error(fmt::format("{}: the host executes every rank; add --set {}/fold=false",
-                                job.scenario.name, job.collective || job.tenants ? "/workload" : "/plan"));
+    const char* part = job.collective || job.tenants ? "/workload" : "/plan";
+    throw input_error(fmt::format("{}: {}/fold: the host executes every rank; add --set {}/fold=false",
+                                  job.scenario.file, part, part));
   }
 }
 

@@ -77,8 +77,8 @@ void require_schedule(const Job& job);
 // faults of the network.
 void require_executable(const Job& job);
 
-// run_error when this machine cannot execute the job: its memory does not hold what all ranks hold together,
-// or ranks are folded, and numbers need every one.
+// run_error when this machine cannot execute the job: its memory does not hold what all ranks hold together.
+// input_error when ranks are folded: numbers need every one.
 void require_host(const Job& job);
 
 }  // namespace moebius

@@ -6,6 +6,10 @@
 
 namespace moebius {
 
+std::string given_text(std::string& text) {
+  return text.empty() ? "expected a name, found \"\"" : "";
+}
+
 std::string existing_directory(std::string& text) {
   std::error_code none;
   return std::filesystem::is_directory(text, none) ? ""
@@ -15,6 +19,14 @@ std::string existing_directory(std::string& text) {
 std::string in_existing_directory(std::string& text) {
   std::string folder = std::filesystem::path(text).parent_path().string();
   return folder.empty() ? "" : existing_directory(folder);
+}
+
+std::string fitting_number(std::string& text) {
+  std::int64_t number = 0;
+  const std::errc error = std::from_chars(text.data(), text.data() + text.size(), number).ec;
+  return error == std::errc::result_out_of_range
+             ? fmt::format("expected a number of at most 64 bits, found \"{}\"", text)
+             : "";
 }
 
 std::string whole_number(std::string& text) {

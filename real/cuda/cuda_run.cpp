@@ -16,24 +16,24 @@ namespace {
 void require_formats(const Job& job) {
   if (job.scenario.training.lengths)
     throw run_error(fmt::format("{}: packed sequences are not available on cuda yet; on host they are",
-                                job.scenario.name));
+                                job.scenario.file));
   if (job.scenario.plan.scaling != Scaling::kBlock)
     throw run_error(
         fmt::format("{}: /plan/precision/scaling \"{}\" is not available on cuda yet: "
                     "available: \"block\"; on host \"tensor\" and \"micro\" too",
-                    job.scenario.name, to_string(job.scenario.plan.scaling)));
+                    job.scenario.file, to_string(job.scenario.plan.scaling)));
   if (job.scenario.plan.cp > 1 && job.scenario.plan.context != ContextKind::kAllGather)
     throw run_error(fmt::format(
         "{}: /plan/context \"{}\" is not available on cuda yet: available: \"all-gather\"; on host "
         "all three",
-        job.scenario.name, job.scenario.plan.zigzag() ? "ring" : "ulysses"));
+        job.scenario.file, job.scenario.plan.zigzag() ? "ring" : "ulysses"));
   if (job.scenario.training.input_ahead > 0)
     throw run_error(
-        fmt::format("{}: /workload/input is not available on cuda yet; on host it is", job.scenario.name));
+        fmt::format("{}: /workload/input is not available on cuda yet; on host it is", job.scenario.file));
   if (job.scenario.plan.tp_chunks > 0)
     throw run_error(
         fmt::format("{}: /plan/tp/overlap true is not available on cuda yet: available: false; on host both",
-                    job.scenario.name));
+                    job.scenario.file));
 }
 
 // Keys of preempted sequences: what is copied from the host must stand there when the copy is asked for.
@@ -43,7 +43,7 @@ void require_no_swap(const Job& job) {
       throw run_error(
           fmt::format("{}: /plan/scheduler/preemption \"swap\" is executed on the host and simulated, not on "
                       "CUDA devices so far",
-                      job.scenario.name));
+                      job.scenario.file));
 }
 
 void require_device(const Job& job) {
@@ -53,14 +53,15 @@ void require_device(const Job& job) {
         fmt::format("{}: experts apart from attention (/plan/separation/attention_ffn) are executed on the "
                     "host and simulated, "
                     "not on CUDA devices so far",
-                    job.scenario.name));
+                    job.scenario.file));
   if (job.serving) require_no_swap(job);
   const std::vector<double> there = cuda_memories();
   const std::vector<RankClass>& classes = job.layout().classes;
   const int ranks = job.layout().ranks;
   if (static_cast<int>(classes.size()) < ranks) {
-    throw run_error(fmt::format("{}: cuda executes every rank; add --set {}/fold=false", job.scenario.name,
-                                job.collective || job.tenants ? "/workload" : "/plan"));
+    const char* part = job.collective || job.tenants ? "/workload" : "/plan";
+    throw input_error(fmt::format("{}: {}/fold: cuda executes every rank; add --set {}/fold=false",
+                                  job.scenario.file, part, part));
   }
   const std::vector<int> device_of_rank = cuda::devices_of_ranks(ranks, static_cast<int>(there.size()));
   std::vector<double> needed(there.size(), 0);
@@ -69,7 +70,7 @@ void require_device(const Job& job) {
   for (std::size_t device = 0; device < there.size(); ++device) {
     if (needed[device] <= there[device]) continue;
     const auto on_it = std::count(device_of_rank.begin(), device_of_rank.end(), static_cast<int>(device));
-    throw run_error(fmt::format("{}: the {} ranks{} hold {} together, the device has {}", job.scenario.name,
+    throw run_error(fmt::format("{}: the {} ranks{} hold {} together, the device has {}", job.scenario.file,
                                 on_it, there.size() > 1 ? fmt::format(" on device {}", device) : "",
                                 to_text(Bytes{needed[device]}), to_text(Bytes{there[device]})));
   }

@@ -46,7 +46,7 @@ TEST_CASE("texts that are not strict JSON are refused with their line") {
       {"trailing comma", "{\"moebius\": 1,\n}",
        ":2: expected a key in double quotes behind the comma, found '}'"},
       {"duplicate key", "{\"moebius\": 1,\n \"seed\": 1,\n \"seed\": 2}",
-       ":3: expected each key once, found \"seed\" again"},
+       ":3: /seed: expected each key once, found \"seed\" again"},
       {"NaN", "{\"moebius\": 1,\n \"seed\": NaN}", ":2: expected a value, found NaN"},
       {"infinity", "{\"moebius\": 1, \"seed\": 1e999}",
        ":1: expected a number of at most 1.8e308, found 1e999"},
@@ -287,20 +287,18 @@ TEST_CASE("a scenario that extends a file which is not there is named itself") {
 }
 
 TEST_CASE("the host refuses folded ranks, and says how to unfold them") {
-  refused("run " + kSmoke + "allreduce-1024.json --executor host", 1,
-          "Ring all-reduce of 1 MiB over 1,024 ranks: the host executes every rank; add --set "
-          "/workload/fold=false");
+  refused("run " + kSmoke + "allreduce-1024.json --executor host", 2,
+          kSmoke + "allreduce-1024.json: /workload/fold: the host executes every rank; add --set "
+                   "/workload/fold=false");
   refused(
       "run " + kSmoke +
           "train-small.json --set '/plan/precision={\"gemm\": \"fp8\", \"scaling\": \"history\"}' --executor "
           "host",
       1,
-      "A mixture of experts that learns on the host in seconds: /plan/precision/scaling \"history\" is "
-      "simulated only: executors keep no magnitudes of steps before");
-  refused("run " + kSmoke + "moe-layer.json --set /plan/fold=true --executor host", 1,
-          "One mixture-of-experts layer on four ranks, small enough for the host: the host executes every "
-          "rank; add --set "
-          "/plan/fold=false");
+      kSmoke + "train-small.json: /plan/precision/scaling \"history\" is simulated only: executors keep no "
+               "magnitudes of steps before");
+  refused("run " + kSmoke + "moe-layer.json --set /plan/fold=true --executor host", 2,
+          kSmoke + "moe-layer.json: /plan/fold: the host executes every rank; add --set /plan/fold=false");
 }
 
 TEST_CASE("the host refuses what its memory cannot hold") {
@@ -310,6 +308,7 @@ TEST_CASE("the host refuses what its memory cannot hold") {
   CHECK(finished.out.empty());
   CHECK_THAT(
       finished.err,
-      Catch::StartsWith("moebius: DeepSeek-V3 pre-training step on 2,048 H800: the 2048 ranks hold ") &&
+      Catch::StartsWith("moebius: " + kSource +
+                        "/scenarios/study/deepseek-v3-train-2048-h800.json: the 2048 ranks hold ") &&
           Catch::Contains(" together, this machine has "));
 }

@@ -13,6 +13,7 @@
 #include "hw/units.h"
 #include "viz/ui/app.h"
 #include "viz/ui/viewer.h"
+#include "workloads/scenario/extended_document.h"
 #endif
 
 namespace moebius {
@@ -77,6 +78,7 @@ int run(const Arguments& given) {
   if (request.windowless && request.script.empty() && request.screenshot.empty())
     throw input_error(
         "view: --no-window shows nothing by itself: expected --ui-script FILE or --screenshot FILE");
+  if (!given.scenario.empty()) load_scenario(given.scenario);  // one that cannot be read is told now
   read_screen(given.screen);
   read_size(given.size, request);
   read_range(given.range, request);

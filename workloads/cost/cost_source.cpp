@@ -10,7 +10,6 @@
 #include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/power.h"
 #include "workloads/cost/profile_kinds.h"
-#include "workloads/cost/profile_kinds.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/serving_ops.h"
 #include "workloads/cost/table.h"

@@ -6,6 +6,7 @@
 
 #include "hw/json_text.h"
 #include "workloads/option_checks.h"
+#include "workloads/scenario/known_figures.h"
 #include "workloads/scenario/operations_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 
@@ -168,6 +169,7 @@ std::vector<Expectation> read_expectations(Section& top) {
   for (Section& row : top.objects("expect", false, "published or measured figures, shown beside ours")) {
     Expectation expectation;
     expectation.metric = row.text("metric", std::nullopt, "dotted path into the report's JSON");
+    if (row.given("metric")) require_known_figure(expectation.metric, row.place_of("metric"));
     expectation.value = row.number("value", {}, std::nullopt, "the figure, in SI units");
     if (expectation.value == 0)
       row.place_of("value").fail("expected a figure other than 0: differences are relative");

@@ -38,8 +38,11 @@ ClassKeys read_class(Section& row) {
   ClassKeys keys;
   RequestClass& of = keys.of;
   of.name = row.text("class", std::nullopt, "whose");
-  of.goal.ttft = row.time("ttft", Time{}, "arrival to first token, at most; 0: not promised");
-  of.goal.tpot = row.time("tpot", Time{}, "time per further token, at most; 0: not promised");
+  of.goal.ttft = row.time("ttft", Time{}, "arrival to first token, at most; none: not promised");
+  of.goal.tpot = row.time("tpot", Time{}, "time per further token, at most; none: not promised");
+  for (const auto& [key, promised] : {std::pair("ttft", of.goal.ttft), std::pair("tpot", of.goal.tpot)})
+    if (row.given(key) && promised.ns == 0)
+      row.place_of(key).fail("expected more than 0 s: without the key nothing is promised");
   of.share = row.number("share", {0, 1e9}, 1, "of the requests, over the shares of all classes");
   of.longest_input = row.integer("longest_input", {0, kMostTokens}, 0,
                                  "only requests whose prompts have so many tokens at most; 0: any");

@@ -15,6 +15,17 @@ namespace {
 
 constexpr std::int64_t kRead = 1000;
 
+// What is wrong with a point, as an error says it; empty: nothing.
+std::string invalid(const Study& study, std::int64_t index, const Library& library) {
+  const StudyPoint point = point_of(study, index);
+  try {
+    read_scenario(scenario_of(study, point), library.hardware, library.models);
+  } catch (const Error& error) {
+    return fmt::format("{}: point {}, {}: {}", study.file, index, settings_json(point), error.what());
+  }
+  return "";
+}
+
 }  // namespace
 
 bool is_study(const std::string& path) {
@@ -27,17 +38,16 @@ bool is_study(const std::string& path) {
   }
 }
 
+void require_valid_point(const Study& study, const Library& library) {
+  for (std::int64_t i = 0; i < std::min(kRead, study.points()); ++i)
+    if (invalid(study, i, library).empty()) return;
+  throw input_error(invalid(study, 0, library));
+}
+
 std::string checked_study(const Study& study, const Library& library) {
   const std::int64_t read = std::min(kRead, study.points());
-  for (std::int64_t i = 0; i < read; ++i) {
-    const StudyPoint point = point_of(study, i);
-    try {
-      read_scenario(scenario_of(study, point), library.hardware, library.models);
-    } catch (const Error& error) {
-      throw input_error(
-          fmt::format("{}: point {}, {}: {}", study.file, i, settings_json(point), error.what()));
-    }
-  }
+  for (std::int64_t i = 0; i < read; ++i)
+    if (const std::string found = invalid(study, i, library); !found.empty()) throw input_error(found);
   std::string text = fmt::format("{}\nstudy of {}\n", study.name, study.base.file);
   for (const StudyAxis& axis : study.axes)
     text += fmt::format("  {:<44} {}\n", axis.pointer, fmt::join(axis.values, ", "));

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "hw/interrupted.h"
 #include "workloads/progress_bar.h"
 #include "workloads/study/study_points.h"
 
@@ -131,6 +132,7 @@ SweepCourse sweep(const SweepRequest& request, ResultsFile& results) {
     request.companions.share(door->invitation(secret));
     processes.welcome(door->socket(), greeting_of(secret, request));
   }
+  const LastWords words("interrupted: what is done is kept; run again to go on");
   ProgressBar bar;
   processes.work(missing, [&](std::int64_t index, const JobOutcome& outcome) {
     results.record({keys[index], outcome.done, outcome.text, outcome.cpu_s});

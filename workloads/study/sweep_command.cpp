@@ -9,6 +9,7 @@
 #include "hw/error.h"
 #include "workloads/report/number_text.h"
 #include "workloads/report/run_directory.h"
+#include "workloads/study/check_study.h"
 #include "workloads/study/study_table.h"
 #include "workloads/validation/validation.h"
 
@@ -42,10 +43,11 @@ std::string course_text(const SweepArguments& arguments, const SweepCourse& cour
                      arguments.results_path());
 }
 
-int run_first(const SweepArguments& arguments, const SweepRequest& request) {
+int run_first(const SweepArguments& arguments, const SweepRequest& request, const Library& library) {
   ResultsFile results(arguments.results_path());
   const SweepCourse course = sweep(request, results);
   const StudyTable table = table_of(request.study, results, course.study);
+  if (table.done == 0) require_valid_point(request.study, library);
   if (!arguments.csv.empty()) write_file(arguments.csv, to_csv(request.study, results, course.study));
   if (!arguments.plot.empty()) write_file(arguments.plot, to_svg(request.study, table));
   if (arguments.json)
@@ -64,7 +66,7 @@ int run(const SweepArguments& arguments, const ChosenExecutor& executor, const S
   };
   const std::string means = executor.means() + (executor.data->empty() ? "" : " data " + *executor.data);
   const SweepRequest request{study, means, point, arguments.worker_count(), arguments.retry, companions};
-  if (companions.self == 0) return run_first(arguments, request);
+  if (companions.self == 0) return run_first(arguments, request, library);
   work_for_first(request);
   return 0;
 }
