@@ -37,7 +37,8 @@ const Value* RunData::figure(const std::string& dotted_path) const {
     value = value->kind == Value::Kind::kObject ? value->find(dotted_path.substr(at, dot - at)) : nullptr;
     at = dot + 1;
   }
-  return value;
+  return value != nullptr && value->kind == Value::Kind::kNull ? nullptr
+                                                               : value;  // null: it means nothing here
 }
 
 double RunData::number(const std::string& dotted_path, double otherwise) const {

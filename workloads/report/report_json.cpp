@@ -34,11 +34,12 @@ void add_training(Json& json, const Report& report) {
   json["devices"] = figures.devices;
   if (!report.facts.losses.empty()) json["loss"] = report.facts.losses;
   if (report.scenario->training.first_step > 0) json["first_step"] = report.scenario->training.first_step;
-  if (!report.facts.on_cluster) return;  // a share of the peak of devices that did not run says nothing
-  json["mfu"] = figures.mfu;
-  json["mfu_causal"] = figures.mfu_causal;
-  json["tflops_per_device"] = figures.tflops_per_device;
-  json["tflops_per_device_causal"] = figures.tflops_per_device_causal;
+  // A share of the peak of devices that did not run says nothing.
+  const auto of_devices = [&](double value) { return report.facts.on_cluster ? Json(value) : Json(nullptr); };
+  json["mfu"] = of_devices(figures.mfu);
+  json["mfu_causal"] = of_devices(figures.mfu_causal);
+  json["tflops_per_device"] = of_devices(figures.tflops_per_device);
+  json["tflops_per_device_causal"] = of_devices(figures.tflops_per_device_causal);
 }
 
 void add_tenants(Json& json, const std::vector<TenantFigures>& tenants) {

@@ -128,6 +128,17 @@ void phase_lines(Out out, const Report& report) {
   fmt::format_to(out, "\n");
 }
 
+// Of no promises none is kept, and none is broken.
+void add_goodput(FigureTree& tree, const Report& report) {
+  if (!report.scenario->goal.given()) {
+    tree.rows.emplace_back("goodput_rps", nullptr);
+    tree.rows.emplace_back("slo_attainment", nullptr);
+    return;
+  }
+  tree.rows.emplace_back("goodput_rps", report.serving->goodput_rps);
+  tree.rows.emplace_back("slo_attainment", report.serving->slo_attainment);
+}
+
 void rejected_lines(Out out, const ServiceFigures& service) {
   if (service.rejected > service.turned_away)
     fmt::format_to(out, "  rejected           {}: longer than the cache of a replica\n",
@@ -196,10 +207,7 @@ FigureTree serving_tree(const Report& report) {
                {"iterations", figures.iterations},
                {"prefill_iterations", figures.prefills}};
   add_phase_rows(tree, report);
-  if (report.scenario->goal.given()) {
-    tree.rows.emplace_back("goodput_rps", figures.goodput_rps);
-    tree.rows.emplace_back("slo_attainment", figures.slo_attainment);
-  }
+  add_goodput(tree, report);
   tree.parts = {
       {"requests",
        {{{"submitted", figures.submitted}, {"completed", figures.completed}, {"rejected", rejected}}}},
@@ -215,9 +223,12 @@ FigureTree serving_tree(const Report& report) {
   if (report.service) add_blocks(tree.parts.back().second, *report.service);
   if (report.service) {
     add_service(tree, *report.service, report.scenario->service);
-    FigureTree experts = experts_tree(*report.service);
-    if (!experts.parts.empty()) tree.parts.emplace_back("eplb", std::move(experts));
   }
+  FigureTree experts = report.service ? experts_tree(*report.service) : FigureTree{};
+  if (experts.parts.empty())
+    tree.rows.emplace_back("eplb", nullptr);  // nothing places experts by load
+  else
+    tree.parts.emplace_back("eplb", std::move(experts));
   return tree;
 }
 

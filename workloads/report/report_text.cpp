@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 
 #include "workloads/report/job_kinds.h"
@@ -325,11 +326,21 @@ std::string memory_text(const MemoryReport& memory) {
   return text;
 }
 
+// A scenario is named after its own traffic; another trace may have been set.
+std::string title_of(const Scenario& scenario) {
+  const TrafficSource* source = scenario.replay           ? &scenario.replay->traffic
+                                : scenario.traffic.source ? &*scenario.traffic.source
+                                                          : nullptr;
+  if (source == nullptr || !source->file) return scenario.name;
+  return fmt::format("{}; requests of {}", scenario.name,
+                     std::filesystem::path(source->file->path).filename().string());
+}
+
 std::string report_text(const Report& report) {
   const Scenario& scenario = *report.scenario;
   std::string text;
   const Out out = std::back_inserter(text);
-  fmt::format_to(out, "{}\n", scenario.name);
+  fmt::format_to(out, "{}\n", title_of(scenario));
   switch (scenario.kind) {
     case ScenarioKind::kTraining:
       training_headline(out, report);

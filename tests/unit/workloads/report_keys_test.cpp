@@ -1,0 +1,65 @@
+// Keys that every report of a kind has, null where they mean nothing: scripts rely on them.
+#include <string>
+
+#include "hw/document.h"
+#include "tests/process.h"
+#include "workloads/report/report.h"
+
+#include "tests/catch.h"
+
+namespace moebius {
+namespace {
+
+Document reported(const std::string& arguments) {
+  INFO(arguments);
+  const test::Finished finished = test::run_moebius("run " + std::string(MOEBIUS_SOURCE_DIR) +
+                                                    "/scenarios/smoke/" + arguments + " --json");
+  REQUIRE(finished.exit_code == 0);
+  return parse_document(finished.out, "report.json");
+}
+
+Value::Kind kind_at(const Document& report, const char* key) {
+  INFO(key);
+  const Value* found = report.root.find(key);
+  REQUIRE(found != nullptr);
+  return found->kind;
+}
+
+constexpr const char* kAlways[] = {"scenario",   "kind",        "executor", "detail", "seed",
+                                   "provenance", "uncertainty", "wall_s",   "cpu_s",  "max_rss_bytes"};
+
+}  // namespace
+
+TEST_CASE(
+    "a service that promises nothing has null for promises that are kept, and for experts placed by load") {
+  const Document report = reported("serve-small.json --set '/sla=[]'");
+  for (const char* key : {"goodput_rps", "slo_attainment", "eplb"})
+    CHECK(kind_at(report, key) == Value::Kind::kNull);
+  for (const char* key : {"requests", "ttft_s", "tpot_s", "itl_s", "e2e_s", "kv"})
+    CHECK(kind_at(report, key) == Value::Kind::kObject);
+  for (const char* key : {"output_tokens_per_s", "input_tokens_per_s"}) kind_at(report, key);
+  for (const char* key : kAlways) kind_at(report, key);
+}
+
+TEST_CASE("a step that was executed has null for shares of devices that did not run") {
+  const Document report = reported("moe-layer.json --executor host");
+  for (const char* key : {"mfu", "mfu_causal", "tflops_per_device", "tflops_per_device_causal"})
+    CHECK(kind_at(report, key) == Value::Kind::kNull);
+  for (const char* key :
+       {"step_time_s", "tokens_per_s", "tokens_per_s_per_device", "breakdown", "memory", "network"})
+    CHECK(kind_at(report, key) != Value::Kind::kNull);
+  for (const char* key : kAlways) kind_at(report, key);
+}
+
+TEST_CASE("a report is named after another trace that was set") {
+  const test::Scratch scratch;
+  const std::string trace = scratch.write(
+      "rows.jsonl", R"({"timestamp": 0, "input_length": 10, "output_length": 2, "hash_ids": [1]})");
+  const test::Finished finished =
+      test::run_moebius("run " + std::string(MOEBIUS_SOURCE_DIR) +
+                        "/scenarios/smoke/kv-replay.json --set /workload/trace/path=" + trace);
+  CHECK(finished.exit_code == 0);
+  CHECK_THAT(finished.out.substr(0, finished.out.find('\n')), Catch::EndsWith("; requests of rows.jsonl"));
+}
+
+}  // namespace moebius
