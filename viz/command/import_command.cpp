@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "hw/document.h"
+#include "hw/error.h"
 #include "hw/json_text.h"
 #include "viz/import/chrome_reader.h"
 #include "workloads/perform.h"
@@ -39,6 +41,18 @@ std::string report_of(const Timeline& timeline, const std::string& name) {
       rows, json_string(name), json_string(kVersion));
 }
 
+// What an import wrote may be written again; a run that was simulated or executed stays.
+void require_no_run(const std::string& directory) {
+  const std::string file = (std::filesystem::path(directory) / "report.json").string();
+  std::error_code none;
+  if (!std::filesystem::exists(file, none)) return;
+  const Document report = load_document(file);
+  const Value* kind = report.root.kind == Value::Kind::kObject ? report.root.find("kind") : nullptr;
+  if (kind == nullptr || kind->text != "imported")
+    throw input_error(fmt::format(
+        "--out: expected a new directory or one that an import wrote, found a run in {}", directory));
+}
+
 }  // namespace
 
 Command import_command() {
@@ -48,6 +62,7 @@ Command import_command() {
   };
   const auto arguments = std::make_shared<Arguments>();
   const auto body = [arguments] {
+    require_no_run(arguments->out);
     const std::string name = std::filesystem::path(arguments->file).filename().string();
     viz::ForeignTrace trace = viz::read_chrome_trace(arguments->file);
     const std::int64_t left_out = trace.left_out;

@@ -64,12 +64,14 @@ Command list_command() {
     print(list_text(arguments->name, {library.hardware, library.models}));
     return 0;
   };
-  return {
-      "list",
-      "list what the catalogs hold",
-      {{.name = "WHAT", .target = &arguments->name, .help = fmt::format("{}", fmt::join(listable(), ", "))},
-       data_option(arguments->data)},
-      list};
+  return {"list",
+          "list what the catalogs hold",
+          {{.name = "WHAT",
+            .target = &arguments->name,
+            .help = fmt::format("{}", fmt::join(listable(), ", ")),
+            .values = listable()},
+           data_option(arguments->data)},
+          list};
 }
 
 Command show_command() {

@@ -25,6 +25,7 @@ struct CommandOption {
   OptionCheck check = {};  // of the text
   bool required = false;
   std::vector<std::string> needs = {}, excludes = {};  // names of other options of the command
+  std::vector<std::string> values = {};                // all that it takes; empty: any
 };
 using CommandOptions = std::vector<CommandOption>;
 
@@ -43,7 +44,9 @@ CommandOption choice(const std::string& name, Kept& value,
     if (wrong.empty()) value = static_cast<E>(std::stoi(text));
     return wrong;
   };
-  return {.name = name, .target = {}, .help = help, .check = keep};
+  CommandOption option{.name = name, .target = {}, .help = help, .check = keep};
+  for (const auto& [value_name, row] : table) option.values.push_back(value_name);
+  return option;
 }
 
 CommandOptions joined(std::initializer_list<CommandOptions> parts);

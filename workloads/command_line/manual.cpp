@@ -3,6 +3,7 @@
 #include <memory>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "workloads/version.h"
 
@@ -87,11 +88,27 @@ std::string manual_of(const Command& command) {
 std::string zsh_of(const Command& command) {
   std::string text = fmt::format("    {})\n      _arguments '--help[what it takes]'", command.name);
   for (const CommandOption& option : command.options) {
+    const std::string values =
+        option.values.empty() ? "_files" : fmt::format("({})", fmt::join(option.values, " "));
+    if (is_positional(option) && !option.values.empty())
+      text += fmt::format(" \\\n        '1:value:{}'", values);
     if (is_positional(option)) continue;
     text += fmt::format(" \\\n        '*{}[{}]{}'", option.name, shell(option.help),
-                        is_flag(option) ? "" : ":value:_files");
+                        is_flag(option) ? "" : ":value:" + values);
   }
   return text + " \\\n        '*:file:_files' ;;\n";
+}
+
+// What stands behind an option, or behind the command itself, where only some words may.
+std::string bash_values(const Commands& commands) {
+  std::string text;
+  for (const Command& command : commands)
+    for (const CommandOption& option : command.options)
+      if (!option.values.empty())
+        text +=
+            fmt::format("    \"{} {}\") values=\"{}\" ;;\n", command.name,
+                        is_positional(option) ? command.name : option.name, fmt::join(option.values, " "));
+  return text;
 }
 
 }  // namespace
@@ -112,16 +129,23 @@ std::string manual_page(const Commands& commands) {
 std::string bash_completion(const Commands& commands) {
   std::string text = fmt::format(
       "# bash completion of moebius {}\n_moebius() {{\n  local word=\"${{COMP_WORDS[COMP_CWORD]}}\" "
-      "options=\n"
+      "options= values= kind\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    COMPREPLY=($(compgen -W \"{} --help --version\" -- "
       "\"$word\"))\n    return\n  fi\n  case \"${{COMP_WORDS[1]}}\" in\n",
       kVersion, words(commands));
   for (const Command& command : commands)
     text += fmt::format("    {}) options=\"{}\" ;;\n", command.name, option_words(command));
+  text += "  esac\n  case \"${COMP_WORDS[1]} ${COMP_WORDS[COMP_CWORD-1]}\" in\n" + bash_values(commands);
+  // The names of the catalogs are those of this machine's binary; a scenario file may be shown, too.
+  text +=
+      "    \"show show\")\n      for kind in accelerators nodes fabrics storage models; do\n"
+      "        values+=\" $(\"${COMP_WORDS[0]}\" list $kind 2>/dev/null | awk 'NR > 1 { print $1 }')\"\n"
+      "      done ;;\n  esac\n";
   return text +
-         "  esac\n  case \"$word\" in\n    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n    "
-         "*) "
-         "COMPREPLY=($(compgen -f -- \"$word\")) ;;\n  esac\n}\ncomplete -o filenames -F _moebius moebius\n";
+         "  case \"$word\" in\n    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n"
+         "    *) COMPREPLY=($(compgen -W \"$values\" -- \"$word\"))\n"
+         "       [ -n \"$COMPREPLY\" ] || COMPREPLY=($(compgen -f -- \"$word\")) ;;\n"
+         "  esac\n}\ncomplete -o filenames -F _moebius moebius\n";
 }
 
 std::string zsh_completion(const Commands& commands) {

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "hw/error.h"
+#include "hw/interrupted.h"
 #include "hw/stopwatch.h"
 #include "workloads/calibration/condense.h"
 #include "workloads/calibration/device/case_journal.h"
@@ -134,6 +135,7 @@ CalibrationReport calibrate_device(const DeviceUnderTest& device, const DeviceCa
   report.resumed = static_cast<int>(journal.resumed());
   const std::string before = clocks_of(device);
   if (!journal.figures()) {
+    const LastWords words("interrupted; the same command begins anew");  // nothing is in the journal yet
     const auto start = Clock::now();
     DeviceFigures figures = device.measure_figures(kFiguresShare * budget);
     figures.date = today();
