@@ -86,10 +86,11 @@ void require_network(const Job& job, const SimOptions& options) {
   if (detail == NetworkDetail::kNative && options.driver == Driver::kPlain)
     throw input_error(fmt::format(
         "{}: expected --driver simgrid, found plain: the native network is SimGrid's own", option));
-  if (detail == NetworkDetail::kPacket) require_packets(job.scenario);
-  if (!job.scenario.operations) return;
-  if (std::any_of(job.steps.begin(), job.steps.end(), [](const auto& step) { return step != nullptr; }))
-    return;
+  const bool simulates =
+      !job.scenario.operations ||
+      std::any_of(job.steps.begin(), job.steps.end(), [](const auto& step) { return step != nullptr; });
+  if (simulates && detail == NetworkDetail::kPacket) require_packets(job.scenario);
+  if (simulates) return;
   throw input_error(fmt::format("{}: {} counts for nothing: weeks of a cluster go by events{}",
                                 job.scenario.file, option,
                                 job.scenario.operations->queueing ? ", steps of its shapes by closed forms"

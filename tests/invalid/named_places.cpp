@@ -182,6 +182,19 @@ TEST_CASE("a profile of a folder of data whose op kind nobody knows is named") {
                                Catch::Contains("unknown op kind \"gem\" (did you mean \"gemm\"?)"));
 }
 
+TEST_CASE("bash completes the values of options and the names of the catalogs") {
+  const auto completed = [](const std::string& line, int words) {
+    const std::string binary = MOEBIUS_BINARY;
+    return test::run("bash -c 'source <(" + binary + " manual bash); COMP_WORDS=(" + binary + " " + line +
+                     "); COMP_CWORD=" + std::to_string(words) + "; _moebius; echo ${COMPREPLY[@]}'")
+        .out;
+  };
+  CHECK(completed("run --executor e", 3) == "emulate\n");
+  CHECK(completed("manual \"\"", 2) == "man bash zsh\n");
+  CHECK(completed("list sto", 2) == "storage\n");
+  CHECK(completed("show h100-s", 2) == "h100-sxm\n");
+}
+
 TEST_CASE("an import does not take the place of a run") {
   const test::Scratch scratch;
   const std::string trace =
