@@ -195,6 +195,25 @@ TEST_CASE("bash completes the values of options and the names of the catalogs") 
   CHECK(completed("show h100-s", 2) == "h100-sxm\n");
 }
 
+TEST_CASE("an interrupted sweep says how to go on") {
+  const test::Scratch scratch;
+  const test::Finished finished =
+      test::run("timeout -s INT 1 " + std::string(MOEBIUS_BINARY) + " sweep " + kScenarios +
+                "study/cluster-loads.study.json --workers 1 --db " + scratch.path("r.sqlite"));
+  CHECK(finished.exit_code == 124);
+  CHECK(finished.err == "moebius: interrupted: what is done is kept; run again to go on\n");
+}
+
+TEST_CASE("a scenario that is not there has no screen") {
+  const test::Scratch scratch;
+  const test::Finished finished =
+      test::run_moebius("view --screen scenario --scenario none.json --screenshot " + scratch.path("x.png"));
+  if (finished.err.find("without the viewer") != std::string::npos) return;
+  CHECK(finished.exit_code == 2);
+  CHECK(finished.err == "moebius: none.json: expected a file, found none\n");
+  CHECK_FALSE(std::filesystem::exists(scratch.path("x.png")));
+}
+
 TEST_CASE("an import does not take the place of a run") {
   const test::Scratch scratch;
   const std::string trace =
