@@ -124,6 +124,8 @@ struct TrainingPlan {
   bool separate_accumulation =
       false;  // weight gradients are written in BF16 and added to the kept ones (zero 0, 1)
   LossKernels loss = LossKernels::kFused;
+  bool eager_elementwise =
+      false;  // RMSNorms, rotations and gated activations are a kernel for each operation
   bool separate_norm_grad = false;  // a norm's own gradient is a kernel that reads both operands again
   double clip = 0;                  // the norm over all gradients that a step keeps to; 0: whatever it is
   bool separate_update = false;     // unscaling, scaling by the norm and copies are kernels beside Adam's

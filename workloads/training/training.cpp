@@ -28,6 +28,7 @@ std::string separate_kernels(const TrainingPlan& plan) {
   };
   add(plan.attention == AttentionKernels::kUnfused, "attention");
   add(plan.loss != LossKernels::kFused, "loss");
+  add(plan.eager_elementwise, "elementwise operations");
   add(plan.separate_norm_grad, "gradients of norms");
   add(plan.separate_accumulation, "sums of gradients");
   add(plan.separate_update, "update");

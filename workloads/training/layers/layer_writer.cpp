@@ -126,13 +126,12 @@ TensorId LayerWriter::bias(TensorId weight) {
 TensorId LayerWriter::expert_weight(const Linear& linear, int experts) {
   const std::int64_t rows = linear.cut == Cut::kColumns ? linear.out / plan().expert_tp : linear.out;
   const std::int64_t columns = linear.cut == Cut::kRows ? linear.in / plan().expert_tp : linear.in;
-  const Role role = linear.role;
   return add_weight({.scope = Scope::kRank,
                      .memory = MemoryKind::kWeights,
                      .dtype = experts_.stored,
-                     .role = role,
+                     .role = linear.role,
                      .layer = builder().layer,
-                     .key = parameter_key(role, builder().layer, Part::kWeight),
+                     .key = parameter_key(linear.role, builder().layer, Part::kWeight),
                      .rows = rows,
                      .columns = columns,
                      .first_expert = shard_.expert * experts,
@@ -164,22 +163,25 @@ TensorId LayerWriter::gated_norm(TensorId x, TensorId gate, Role role, int heads
 }
 
 TensorId LayerWriter::gate(TensorId x, TensorId by) {
-  const Role role = builder().tensor(x).role;
-  const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, role);
-  const std::int64_t form = columns(by) == columns(x) ? 3 : kGateOfRows;
-  emit({.kind = OpKind::kActivation, .role = role, .shape = {.m = rows(x), .n = columns(x), .k = form}},
-       {x, by}, {y});
+  Op op{.kind = OpKind::kActivation, .role = builder().tensor(x).role};
+  op.shape = {.m = rows(x), .n = columns(x), .k = columns(by) == columns(x) ? 3 : kGateOfRows};
+  const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, op.role);
+  emit(op, {x, by}, {y});
   return y;
+}
+
+// PyTorch has one kernel for norms with a mean, and composes those without.
+int LayerWriter::norm_kernels() const {
+  const bool eager = plan().eager_elementwise && !model().layer_norm;
+  return eager ? kEagerKernels : plan().separate_norm_grad ? kSeparateKernels : 0;
 }
 
 TensorId LayerWriter::norm(TensorId x, Role role, int heads) {
   const std::int64_t n = columns(x) / heads;
-  const TensorId scale = norm_weight(role, n);
   const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, role);
-  emit({.kind = OpKind::kNorm,
-        .role = role,
-        .shape = {.m = rows(x) * heads, .n = n, .heads = plan().separate_norm_grad ? kSeparateKernels : 0}},
-       {x, scale}, {y});
+  Op op{.kind = OpKind::kNorm, .role = role, .shape = {.m = rows(x) * heads, .n = n}};
+  op.shape.heads = norm_kernels();
+  emit(op, {x, norm_weight(role, n)}, {y});
   return y;
 }
 
@@ -196,7 +198,7 @@ TensorId LayerWriter::quantised(TensorId x, DType dtype) {
   const bool gates = (last.kind == OpKind::kNorm && last.shape.k == 1) ||
                      (last.kind == OpKind::kActivation && last.shape.k >= 3);
   const bool can_fuse = (last.kind == OpKind::kNorm || last.kind == OpKind::kActivation) && !gates;
-  if (plan().fused_quantise && can_fuse && fragment.output(last, 0) == x) {
+  if (plan().fused_quantise && !plan().eager_elementwise && can_fuse && fragment.output(last, 0) == x) {
     builder().extend_last(copy);
     return copy;
   }
@@ -251,6 +253,7 @@ TensorId LayerWriter::rotary(TensorId x, int heads, int rotated) {
         .match = plan().zigzag() ? kRingStep : 0,
         .shape = {.m = rows(x),
                   .n = columns(x),
+                  .k = plan().eager_elementwise ? kEagerKernels : 0,
                   .groups = static_cast<std::int32_t>(workload().micro_batch),
                   .heads = heads,
                   .head_dim = rotated}},
@@ -293,7 +296,10 @@ TensorId LayerWriter::activation(TensorId x, std::int64_t width, TensorId row_we
   emit({.kind = OpKind::kActivation,
         .role = builder().tensor(x).role,
         .route = route,
-        .shape = {.m = rows(x), .n = width, .k = model().gated ? 2 : 1}},
+        .shape = {.m = rows(x),
+                  .n = width,
+                  .k = model().gated ? 2 : 1,
+                  .heads = plan().eager_elementwise && model().gated ? kEagerKernels : 0}},
        inputs, {y});
   return y;
 }

@@ -85,6 +85,7 @@ class LayerWriter {
 
  private:
   TensorId norm_weight(Role role, std::int64_t columns);
+  int norm_kernels() const;  // Shape::heads of a norm
   TensorId add_weight(Tensor weight);
   TensorId add_result(TensorId stream, TensorId result);
 
