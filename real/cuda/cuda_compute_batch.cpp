@@ -141,9 +141,14 @@ void last_rows(DeviceOp& c) {
 }
 
 void sample(DeviceOp& c) {
-  const Operand logits = c.in(0);
-  greedy_sample(c.stream(), logits, c.index_in(GroupRole::kTensor) * logits.columns,
-                c.out(0, logits.rows, 2));
+  const Operand logits = c.in(0), best = c.out(0, logits.rows, 2);
+  const int gathered = c.shape().groups;
+  if (gathered == 0)
+    return greedy_sample(c.stream(), logits, c.index_in(GroupRole::kTensor) * logits.columns, best);
+  const std::int64_t rows = logits.rows / gathered;
+  for (int shard = 0; shard < gathered; ++shard)
+    greedy_sample(c.stream(), logits.some_rows(shard * rows, rows), shard * logits.columns,
+                  best.some_rows(shard * rows, rows));
 }
 
 void keep_next_token(DeviceOp& c) {

@@ -127,12 +127,13 @@ template <class Real>
 void greedy_sample(OpContext<Real>& c) {
   const Matrix<Real>& logits = c.in(0);
   Matrix<Real> best(logits.rows, 2);
+  const std::int64_t gathered = c.shape().groups;
   for (std::int64_t r = 0; r < logits.rows; ++r) {
     const auto largest =
         std::max_element(logits.row(r), logits.row(r) + logits.columns);  // the first of equals
     best.row(r)[0] = *largest;
-    best.row(r)[1] =
-        static_cast<Real>(c.index_in(GroupRole::kTensor) * logits.columns + (largest - logits.row(r)));
+    const std::int64_t shard = gathered > 0 ? r * gathered / logits.rows : c.index_in(GroupRole::kTensor);
+    best.row(r)[1] = static_cast<Real>(shard * logits.columns + (largest - logits.row(r)));
   }
   c.out(0, std::move(best));
 }

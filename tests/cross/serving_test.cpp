@@ -169,6 +169,8 @@ TEST_CASE("heads over one and two ranks give the same answers") {
     const Tokens expected = answers<double>(job, options);
     job.plan.tp = 2;
     CHECK(answers<double>(job, options) == expected);
+    job.plan.sampling = Sampling::kGathered;
+    CHECK(answers<double>(job, options) == expected);
     job.plan.dp = 2;
     CHECK(answers<double>(job, options) == expected);
   }

@@ -24,9 +24,11 @@ constexpr std::array kPipelines{
     Named<bool>{"parallel", true, "workers of their own take requests in and send tokens"},
 };
 constexpr std::array kSamplings{
-    Named<bool>{"device", false, "tokens are chosen where the logits are"},
-    Named<bool>{"host", true,
-                "logits are copied to the host, which chooses tokens before the next iteration"},
+    Named<Sampling>{"device", Sampling::kShards, "tokens are chosen where the logits are"},
+    Named<Sampling>{"gathered", Sampling::kGathered,
+                    "tensor-parallel ranks gather the logits of the whole vocabulary first"},
+    Named<Sampling>{"host", Sampling::kHost,
+                    "logits are copied to the host, which chooses tokens before the next iteration"},
 };
 constexpr std::array kLaunches{
     Named<LaunchMode>{"hidden", LaunchMode::kHidden, "far enough ahead that the device never waits"},
@@ -103,7 +105,8 @@ void read_engine_keys(Section& scheduler, const Framework& framework, ServicePla
       scheduler.whole("output_workers", {1, 1 << 16}, 1, "share the tokens of an instance's iteration");
   for (const char* key : {"input_workers", "output_workers"})
     scheduler.allow_only(key, host.parallel, "pipeline \"parallel\"");
-  engine.host_sampling = scheduler.choice<bool>("sampling", kSamplings, false, "where tokens are chosen");
+  engine.sampling =
+      scheduler.choice<Sampling>("sampling", kSamplings, framework.sampling, "where tokens are chosen");
   engine.launch = scheduler.choice<LaunchMode>("launch", kLaunches, framework.launch,
                                                "how the host launches kernels; how long one takes: "
                                                "/cluster/launch");
@@ -175,14 +178,14 @@ void set_engine(ServicePhase& phase, const ServicePlan& service) {
   ServingPlan& plan = phase.plan;
   plan.launch = engine.launch;
   plan.captured = engine.launch == LaunchMode::kGraph ? graphs_of(plan.max_batch) : 0;
-  plan.host_sampling = engine.host_sampling;
+  plan.sampling = engine.sampling;
   plan.drafts = phase.role == PoolRole::kPrefill ? 0 : service.speculation.drafts;
 }
 
 NeedsTiming needs_timing(const Scenario& scenario) {
   const ServicePlan& service = scenario.service;
   const EngineKeys& engine = service.engine;
-  if (engine.slots || engine.host_sampling || engine.padded || engine.slot_tokens > 0 ||
+  if (engine.slots || engine.sampling == Sampling::kHost || engine.padded || engine.slot_tokens > 0 ||
       engine.swap_space.value > 0 || engine.launch != LaunchMode::kHidden || service.host.takes_time() ||
       service.host.reception.ns > 0 || service.host.reception_per_token.ns > 0)
     return {"/plan/scheduler", "the engine around iterations is"};
@@ -233,8 +236,8 @@ void check_engine(const Scenario& scenario, const Document& document) {
          "rows of one length hold prompts alone: expected \"flat\" with batching \"mixed\"");
   refuse(engine.slot_tokens > 0 && service.prefix_cache, "/plan/scheduler/slot_tokens",
          "what a slot holds is its own, so that prefixes are not shared: expected 0 with cache/prefix");
-  refuse(service.host.per_sample.ns > 0 && !engine.host_sampling, "/plan/scheduler/host_overhead",
-         "per_sample counts only with sampling \"host\"");
+  refuse(service.host.per_sample.ns > 0 && engine.sampling != Sampling::kHost,
+         "/plan/scheduler/host_overhead", "per_sample counts only with sampling \"host\"");
 }
 
 }  // namespace moebius

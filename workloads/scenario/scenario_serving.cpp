@@ -1,4 +1,5 @@
 // Plan and workload of a serving scenario on one pool, and the relations between their keys.
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -163,11 +164,36 @@ PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& fr
   return degrees;
 }
 
+// By the device with least memory.
+Framework on_devices(const Framework& framework, const Scenario& scenario) {
+  if (!scenario.cluster) return framework;
+  const auto less = [](const Pool& a, const Pool& b) {
+    return a.accelerator.memory.value < b.accelerator.memory.value;
+  };
+  const auto& pools = scenario.cluster->pools;
+  return on_device(framework, std::min_element(pools.begin(), pools.end(), less)->accelerator);
+}
+
+// Its own all-reduce, where the cluster does not say whose.
+void reduce_as(const Framework& framework, Scenario& scenario) {
+  constexpr std::array kOwn = {CollectiveSource::kSglang, CollectiveSource::kTrtllm, CollectiveSource::kVllm};
+  const auto said =
+      std::find_if(scenario.settings.begin(), scenario.settings.end(),
+                   [](const Setting& setting) { return setting.pointer == "/cluster/collectives"; });
+  if (!scenario.cluster || said == scenario.settings.end() || said->given) return;
+  for (const CollectiveSource source : kOwn) {
+    if (to_string(source) != framework.name) continue;
+    scenario.cluster->collectives = source;
+    said->value = framework.name;
+  }
+}
+
 void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog,
                        const ModelCatalog* models) {
   ServingPlan& plan = scenario.serving;
-  const Framework& framework = read_framework(section);
+  const Framework framework = on_devices(read_framework(section), scenario);
   scenario.stacks = framework.stacks;
+  reduce_as(framework, scenario);
   Section decode = section.object("decode", false, "iterations that give every running sequence a token");
   PhaseKeys degrees = read_phase(decode, {1, 1}, framework);
   plan.dp = degrees.dp;

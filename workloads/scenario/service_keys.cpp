@@ -49,7 +49,7 @@ Time read_scheduler(Section section, const Framework& framework, ServicePlan& se
       section.choice<BatchPolicy>("batching", kBatchings, framework.batching, "what shares an iteration");
   service.chunked = section.boolean("chunked", framework.chunked, "prompts are cut at the token budget");
   service.output_reserve =
-      section.number("output_reserve", {0, 1}, 0,
+      section.number("output_reserve", {0, 1}, framework.output_reserve,
                      "share of the tokens still to be generated for which admission leaves the cache free");
   service.host.per_iteration =
       section.time("host_per_iteration", framework.host_per_iteration, "the processor's work for each");

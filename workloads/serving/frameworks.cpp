@@ -1,5 +1,6 @@
 #include "workloads/serving/frameworks.h"
 
+#include <algorithm>
 #include <array>
 
 namespace moebius {
@@ -9,13 +10,14 @@ constexpr std::array kFrameworks{
     Framework{.name = "none", .help = "no framework: the defaults of the keys themselves"},
     Framework{
         .name = "vllm",
-        .help = "vLLM, its V1 engine behind an OpenAI server on a device of 70 GB or more",
+        .help = "vLLM, its V1 engine behind an OpenAI server",
         .batching = BatchPolicy::kMixed,
         .token_budget = 8192,
         .max_batch = 1024,
         .share_of = CacheShare::kUsed,
         .block_tokens = 16,
         .fused = true,
+        .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
@@ -25,7 +27,8 @@ constexpr std::array kFrameworks{
         .host_per_prompt_token = Time{11'000},
         .host_per_launch = Time{70'000},
         .source = "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
-                  "API server on H100 and larger), config/cache.py (gpu_memory_utilization 0.9, "
+                  "API server on devices of 70 GiB or more that are no A100, else 2048 and 256), "
+                  "config/cache.py (gpu_memory_utilization 0.9, "
                   "block_size 16), config/parallel.py (all2all_backend \"allgather_reducescatter\"); "
                   "chunked prefill and asynchronous scheduling are on by default",
         .fitted =
@@ -36,11 +39,12 @@ constexpr std::array kFrameworks{
             "that is not simulated; no cost of an iteration is fitted"},
     Framework{
         .name = "sglang",
-        .help = "SGLang, its scheduler with overlap on a device of 70 GB or more",
+        .help = "SGLang, its scheduler with overlap",
         .token_budget = 16384,
         .max_batch = 2048,
         .device_share = 0.88,
         .fused = true,
+        .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
@@ -49,9 +53,11 @@ constexpr std::array kFrameworks{
         .host_per_request = Time{10'000'000},
         .host_per_prompt_token = Time{8'000},
         .host_per_launch = Time{70'000},
-        .source = "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill, "
-                  "mem_fraction_static 0.88, overlap schedule on; prompts are not mixed with decoding "
-                  "unless enable_mixed_chunk is given; moe_a2a_backend \"none\" gathers all tokens)",
+        .source =
+            "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill of as many "
+            "tokens, of 8192 on devices of less than 160 GB, 4096 of less than 60, 2048 of less than 35, "
+            "mem_fraction_static 0.88, overlap schedule on; prompts are not mixed with decoding "
+            "unless enable_mixed_chunk is given; moe_a2a_backend \"none\" gathers all tokens)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 6 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "
@@ -69,6 +75,8 @@ constexpr std::array kFrameworks{
         .block_tokens = 32,
         .fused = true,
         .fused_reduction = true,
+        .output_reserve = 1,
+        .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
@@ -77,11 +85,14 @@ constexpr std::array kFrameworks{
         .host_per_request = Time{10'000'000},
         .host_per_prompt_token = Time{7'000},
         .host_per_launch = Time{56'000},
-        .source = "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
-                  "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
-                  "0.9, tokens_per_block 32), _torch/modules/fused_moe (all tokens gathered where no "
-                  "NVLink domain of several nodes is found), AllReduceFusionOp (Llama 3 and 4 since pull "
-                  "request 6205, DeepSeek, Qwen3)",
+        .source =
+            "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
+            "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
+            "0.9, tokens_per_block 32, capacity_scheduler_policy GUARANTEED_NO_EVICT: a sequence starts "
+            "when the cache can hold all that it may generate), _torch/modules/fused_moe (all tokens "
+            "gathered where no "
+            "NVLink domain of several nodes is found), AllReduceFusionOp (Llama 3 and 4 since pull "
+            "request 6205, DeepSeek, Qwen3)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 41 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated, of a grid of "
@@ -90,6 +101,24 @@ constexpr std::array kFrameworks{
 };
 
 }  // namespace
+
+Framework on_device(Framework framework, const Accelerator& chip) {
+  constexpr double kGib = 1024.0 * 1024 * 1024;
+  const double bytes = chip.memory.value;
+  if (framework.name == "vllm" && (bytes < 70 * kGib || chip.id.starts_with("a100"))) {
+    framework.token_budget = 2048;
+    framework.max_batch = 256;
+  }
+  if (framework.name == "sglang") {
+    const struct {
+      double below;  // GB
+      int tokens;
+    } rules[] = {{35, 2048}, {60, 4096}, {160, 8192}};
+    for (const auto& rule : rules)
+      if (bytes < rule.below * 1e9) framework.token_budget = std::min(framework.token_budget, rule.tokens);
+  }
+  return framework;
+}
 
 std::span<const Framework> frameworks() {
   return kFrameworks;

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "hw/accelerator.h"
 #include "hw/units.h"
 #include "workloads/schedule/fragment.h"
 #include "workloads/serving/system/instance.h"
@@ -25,6 +26,8 @@ struct Framework {
   int block_tokens = 64;                              // /plan/cache/block_tokens
   bool fused = false;                                 // /plan/fused
   bool fused_reduction = false;                       // /plan/fused_reduction
+  double output_reserve = 0;                          // /plan/scheduler/output_reserve
+  Sampling sampling = Sampling::kShards;              // /plan/scheduler/sampling
   LaunchMode launch = LaunchMode::kHidden;            // /plan/scheduler/launch
   bool overlap = false;                               // /plan/scheduler/overlap
   bool decided_ahead = false;                         // /plan/scheduler/decided_ahead
@@ -37,6 +40,9 @@ struct Framework {
   std::string_view source = {};                                                 // of the scheduling defaults
   std::string_view fitted = {};  // how the host's costs were found; empty: none are counted
 };
+
+// Its defaults on a device: engines take smaller iterations where it has less memory.
+Framework on_device(Framework framework, const Accelerator& chip);
 
 // The first one, "none", has the defaults of the schema.
 std::span<const Framework> frameworks();

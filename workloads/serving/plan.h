@@ -8,6 +8,7 @@
 #include "hw/dtype.h"
 #include "models/model.h"
 #include "workloads/schedule/fragment.h"
+#include "workloads/serving/sampling.h"
 #include "workloads/training/plan.h"
 
 namespace moebius {
@@ -67,7 +68,7 @@ struct ServingPlan {
   LaunchMode launch =
       LaunchMode::kHidden;  // kGraph: decoding up to `captured` sequences, the rest by kernels
   int captured = 0;
-  bool host_sampling = false;  // logits go to the host, which chooses tokens; simulated only
+  Sampling sampling = Sampling::kShards;
   int drafts =
       0;  // rows that each decoding sequence has beside its own, guesses to be checked; simulated only
   int expert_slots = 0;  // of a layer, where experts may stand more than once; 0: one an expert

@@ -30,15 +30,21 @@ class Ends {
   void write_exit(TensorId x) {
     const TensorId normed = writer_.enter_tensor_parallel(writer_.norm(last_rows(x), Role::kFinalNorm));
     const std::int64_t m = sampled(), n = local_vocabulary();
-    const TensorId logits = builder().transient(m, n, DType::kFp32, Role::kHead);
+    const int tp = writer_.plan().tp;
+    const bool gathers = tp > 1 && job_.plan.sampling == Sampling::kGathered;
+    TensorId logits = builder().transient(m, n, gathers ? DType::kBf16 : DType::kFp32, Role::kHead);
     writer_.emit({.kind = OpKind::kGemm, .role = Role::kHead, .shape = {.m = m, .n = n, .k = model().hidden}},
                  {normed, head_weight()}, {logits});
-    if (job_.plan.host_sampling) return write_copy_of(logits);
-    TensorId best = builder().transient(m, 2, DType::kFp32, Role::kTokens);
-    writer_.emit({.kind = OpKind::kGreedySample, .role = Role::kTokens, .shape = {.m = m, .n = n}}, {logits},
-                 {best});
-    const int tp = writer_.plan().tp;
-    if (tp > 1)
+    if (job_.plan.sampling == Sampling::kHost) return write_copy_of(logits);
+    if (gathers)
+      logits = writer_.collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, logits, m * tp);
+    const std::int64_t seen = gathers ? m * tp : m;
+    TensorId best = builder().transient(seen, 2, DType::kFp32, Role::kTokens);
+    writer_.emit({.kind = OpKind::kGreedySample,
+                  .role = Role::kTokens,
+                  .shape = {.m = seen, .n = n, .groups = gathers ? tp : 0}},
+                 {logits}, {best});
+    if (tp > 1 && !gathers)
       best = writer_.collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, best, m * tp);
     writer_.emit({.kind = OpKind::kNextToken,
                   .role = Role::kTokens,

@@ -88,14 +88,47 @@ TEST_CASE("each of several pools batches as the framework does") {
             fmt::format(R"("framework": "{}", "pools": [{{"pool": "a"}}, {{"pool": "b", "max_batch": 3}}])",
                         framework.name))
             .service;
+    const Framework here = on_device(framework, Catalog().accelerator("h100-sxm"));
     REQUIRE(service.pools.size() == 2);
-    CHECK(service.pools[0].max_batch == framework.max_batch);
+    CHECK(service.pools[0].max_batch == here.max_batch);
     CHECK(service.pools[1].max_batch == 3);
     for (const PoolKeys& pool : service.pools) {
-      CHECK(pool.token_budget == framework.token_budget);
+      CHECK(pool.token_budget == here.token_budget);
       CHECK(pool.batching == framework.batching);
       CHECK(pool.chunked == framework.chunked);
     }
+  }
+}
+
+// vLLM, arg_utils.py: 70 GiB, and no A100; SGLang, server_args.py: 35, 60 and 160 GB.
+TEST_CASE("engines take smaller iterations on devices with less memory") {
+  const Catalog catalog;
+  const auto on = [&](std::string_view name, const char* chip) {
+    for (const Framework& framework : frameworks())
+      if (framework.name == name) return on_device(framework, catalog.accelerator(chip));
+    return Framework{};
+  };
+  CHECK(on("vllm", "h100-sxm").token_budget == 8192);
+  CHECK(on("vllm", "h100-sxm").max_batch == 1024);
+  for (const char* chip : {"a100-sxm", "l40s"}) {
+    CHECK(on("vllm", chip).token_budget == 2048);
+    CHECK(on("vllm", chip).max_batch == 256);
+  }
+  CHECK(on("sglang", "b200-sxm").token_budget == 16384);
+  CHECK(on("sglang", "h200-sxm").token_budget == 8192);
+  CHECK(on("sglang", "l40s").token_budget == 4096);
+  CHECK(on("trtllm", "l40s").token_budget == on("trtllm", "b200-sxm").token_budget);
+}
+
+TEST_CASE("engines gather logits before they choose tokens, and TensorRT-LLM admits what it need not evict") {
+  for (const Framework& framework : frameworks()) {
+    INFO(framework.name);
+    const ServicePlan service = serving(replicas(framework.name, "")).service;
+    const bool is_engine = framework.name != "none";
+    CHECK((service.phases[1].plan.sampling == Sampling::kGathered) == is_engine);
+    CHECK(service.output_reserve == (framework.name == "trtllm" ? 1 : 0));
+    const CollectiveSource reduces = serving(replicas(framework.name, "")).cluster->collectives;
+    CHECK(to_string(reduces) == (is_engine ? framework.name : "sglang"));
   }
 }
 

@@ -72,7 +72,7 @@ struct ClassKeys {
 struct EngineKeys {
   bool slots = false;
   int slot_tokens = 0;
-  bool host_sampling = false;
+  Sampling sampling = Sampling::kShards;
   LaunchMode launch = LaunchMode::kHidden;
   int receive_every = 1;       // see ReplicaRules
   bool decided_ahead = false;  // likewise
