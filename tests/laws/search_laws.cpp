@@ -176,7 +176,7 @@ TEST_CASE("no plan runs faster at alpha-beta or fits into less than its bounds s
       ++compared;
     }
   }
-  CHECK(compared == 80);
+  CHECK(compared == 96);
 }
 
 // Of everything that a plan can switch on: from coarse to fine, each level by itself.

@@ -81,7 +81,7 @@ TEST_CASE("files that extend each other are refused") {
   const test::Scratch scratch;
   const std::string a = scratch.write("a.json", R"({"extends": "b.json"})");
   const std::string b = scratch.write("b.json", R"({"extends": "a.json"})");
-  CHECK(failure_of(a) == b + ":1: /extends: expected at most 8 files, each of which extends another, found " +
+  CHECK(failure_of(a) == b + ":1: /extends: expected files that do not extend each other in a circle, found " +
                              a + ", " + b + ", " + a);
 }
 
