@@ -47,7 +47,8 @@ TEST_CASE("a step on 64 devices takes the same with one rank of each stage as wi
 }
 
 TEST_CASE("parts that fail under way are refused by every network but the fluid one, in one sentence") {
-  for (const std::string detail : {"native", "alpha-beta", "packet"}) {
+  for (const std::string detail :
+       {"native", "alpha-beta", "packet --set '/cluster/fabric/transport=\"eqds\"'"}) {
     INFO(detail);
     const auto run = test::run_moebius("run " + test::scenario_file("baige/fault-alltoall-down.json") +
                                        " --detail " + detail);

@@ -81,8 +81,9 @@ TEST_CASE("files that extend each other are refused") {
   const test::Scratch scratch;
   const std::string a = scratch.write("a.json", R"({"extends": "b.json"})");
   const std::string b = scratch.write("b.json", R"({"extends": "a.json"})");
-  CHECK(failure_of(a) == b + ":1: /extends: expected files that do not extend each other in a circle, found " +
-                             a + ", " + b + ", " + a);
+  CHECK(failure_of(a) ==
+        b + ":1: /extends: expected files that do not extend each other in a circle, found " + a + ", " + b +
+            ", " + a);
 }
 
 TEST_CASE("a chain of nine files is refused and one of eight is not") {
