@@ -116,7 +116,8 @@ enum class OpKind : std::uint8_t {
                  // lengths, q times 1/sqrt(head_dim). S starts as zeros at a sequence's first row
   kLastRows,     // x[m,n] -> y[groups,n]: the last row of each sequence
   kGreedySample,  // logits[m,n] -> best[m,2]: the largest and its id (the lowest of equals); columns are
-                  // vocabulary [i*n, (i+1)*n) of member i of the tensor group
+                  // vocabulary [i*n, (i+1)*n) of member i of the tensor group; of groups: rows [i*m/groups,
+                  // (i+1)*m/groups) are those of member i
   kNextToken,  // best[m*groups,2] of all shards, one after the other -> generated[requests,n], in place: the
                // best id of each of m sequences, at the place that follows its tokens
   kPlaceExperts,  // weights of experts that have come, one below the other -> W[slots,.,n], in place: each
