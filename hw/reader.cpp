@@ -262,11 +262,13 @@ namespace {
 
 // The nearest key, or all of them where none is near and they can be read at a glance.
 std::string keys_meant(const std::string& key, std::vector<std::string> known) {
-  constexpr std::size_t kMost = 24;
+  constexpr std::size_t kMost = 24, kMostLetters = 480;
   const std::string nearest = suggestion(key, known);
   if (!nearest.empty() || known.empty() || known.size() > kMost) return nearest;
   std::sort(known.begin(), known.end());
-  return fmt::format("; known are \"{}\"", fmt::join(known, "\", \""));
+  std::string all = "; known are ";
+  for (const std::string& name : known) all += (&name == &known.front() ? "" : ", ") + json_excerpt(name);
+  return all.size() <= kMostLetters ? all : nearest;
 }
 
 }  // namespace
