@@ -21,13 +21,6 @@ TrainingJob chunked_job(AttentionKind attention, std::int64_t length, int chunk)
   return job;
 }
 
-// By step: the reverse pass and the optimizer of one step show in the loss of the next.
-void check_same(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).epsilon(1e-6));
-  CHECK(a.back() != a.front());
-}
-
 }  // namespace
 
 TEST_CASE("context ranks that hold whole chunks learn what one rank learns, and gather no keys") {
@@ -35,10 +28,10 @@ TEST_CASE("context ranks that hold whole chunks learn what one rank learns, and 
     TrainingJob job = chunked_job(attention, 16, 4);
     const std::vector<double> one = learning_curve<double>(job, true);
     job.plan.cp = 2;
-    check_same(one, learning_curve<double>(job, true));
+    check_same_curve(one, learning_curve<double>(job, true));
     job.plan.cp = 4;
     job.workload.micro_batch = 2;
-    check_same(one, learning_curve<double>(job, true));
+    check_same_curve(one, learning_curve<double>(job, true));
   }
 }
 
@@ -46,7 +39,7 @@ TEST_CASE("a chunk that the end of a sequence cuts off sees itself alone, howeve
   TrainingJob job = chunked_job(AttentionKind::kGqa, 14, 4);
   const std::vector<double> one = learning_curve<double>(job, true);
   job.workload.micro_batch = 2;
-  check_same(one, learning_curve<double>(job, true));
+  check_same_curve(one, learning_curve<double>(job, true));
   job.model.attention_chunk = 0;
   CHECK(learning_curve<double>(job, true) != one);
   // A window of as many tokens reaches over the beginning of a chunk.

@@ -5,6 +5,8 @@
 
 #include "tests/cross/small_training.h"
 
+#include "tests/catch.h"
+
 namespace moebius {
 
 // The loss of each step.
@@ -18,6 +20,13 @@ std::vector<double> learning_curve(const TrainingJob& job, bool exact = false) {
   std::vector<double> all;
   for (int step = 0; step < executor.num_steps(); ++step) all.push_back(executor.loss(step));
   return all;
+}
+
+// By step: the reverse pass and the optimizer of one step show in the loss of the next.
+inline void check_same_curve(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).epsilon(1e-6));
+  CHECK(a.back() != a.front());
 }
 
 inline double mean_of_last(const std::vector<double>& values, int count) {

@@ -26,13 +26,6 @@ void set_rows(TrainingJob& job, std::int64_t row, std::int64_t rows) {
   job.workload.micro_batch = job.workload.global_batch = rows;
 }
 
-// By step: the reverse pass and the optimizer of one step show in the loss of the next.
-void check_equal(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) CHECK(a[i] == Approx(b[i]).epsilon(1e-6));
-  CHECK(a.back() != a.front());
-}
-
 }  // namespace
 
 TEST_CASE("sequences in one row learn what they learn each in a row of its own") {
@@ -42,7 +35,7 @@ TEST_CASE("sequences in one row learn what they learn each in a row of its own")
     set_rows(job, 50, 1);  // three, and two tokens of padding
     const std::vector<double> packed = learning_curve<double>(job, true);
     set_rows(job, 16, 3);
-    check_equal(packed, learning_curve<double>(job, true));
+    check_same_curve(packed, learning_curve<double>(job, true));
   }
 }
 
@@ -56,7 +49,7 @@ TEST_CASE("packed sequences that attend in chunks learn what they learn each in 
   const std::vector<double> packed = learning_curve<double>(job, true);
   CHECK(packed != whole);
   set_rows(job, 14, 3);
-  check_equal(packed, learning_curve<double>(job, true));
+  check_same_curve(packed, learning_curve<double>(job, true));
 }
 
 // Rows of 64 and of 32 tokens that take in the same sequences, of different lengths.
@@ -78,7 +71,7 @@ TEST_CASE("where sequences lie in rows does not change what is learned") {
   set_rows(job, 64, 1);
   const std::vector<double> one = learning_curve<double>(job, true);
   set_rows(job, 32, 2);
-  check_equal(one, learning_curve<double>(job, true));
+  check_same_curve(one, learning_curve<double>(job, true));
 }
 
 TEST_CASE("another number of replicas and of stages reads the same packed sequences") {
@@ -88,9 +81,9 @@ TEST_CASE("another number of replicas and of stages reads the same packed sequen
   job.workload.lengths = SequenceLengths{.least = 3, .most = 20, .prompt_share = 0.2};
   const std::vector<double> one = learning_curve<double>(job, true);
   job.plan.dp = 2;
-  check_equal(one, learning_curve<double>(job, true));
+  check_same_curve(one, learning_curve<double>(job, true));
   job.plan.pp = 2;
-  check_equal(one, learning_curve<double>(job, true));
+  check_same_curve(one, learning_curve<double>(job, true));
 }
 
 TEST_CASE("full recompute of packed sequences gives the same losses") {
@@ -99,6 +92,6 @@ TEST_CASE("full recompute of packed sequences gives the same losses") {
   job.workload.lengths = SequenceLengths{.least = 3, .most = 20};
   const std::vector<double> kept = learning_curve<double>(job, true);
   job.plan.recompute = RecomputePolicy::kFull;
-  check_equal(kept, learning_curve<double>(job, true));
+  check_same_curve(kept, learning_curve<double>(job, true));
 }
 }  // namespace moebius

@@ -14,6 +14,8 @@ TEST_CASE("kernels of attention and accumulation are names and dropout is a shar
            R"(/plan/precision/accumulation: expected one of "fused", "separate", found "apart")"},
           {"/plan/loss", "apart",
            R"(/plan/loss: expected one of "fused", "separate", "autocast", found "apart")"},
+          {"/plan/elementwise", "compiled",
+           R"(/plan/elementwise: expected one of "fused", "eager", found "compiled")"},
           {"/plan/norms", "apart", R"(/plan/norms: expected one of "fused", "separate", found "apart")"},
           {"/plan/optimizer", "apart",
            R"(/plan/optimizer: expected one of "fused", "separate", found "apart")"},
@@ -27,6 +29,17 @@ TEST_CASE("kernels of attention and accumulation are names and dropout is a shar
           {"/plan/recompute/whole_layers", "true",
            R"(/plan/recompute/whole_layers: whole layers are for policy "full" only)"},
       });
+}
+
+TEST_CASE("what runs operation by operation is fused with nothing") {
+  CHECK(
+      refusal(kTraining, {{"/plan/elementwise", "eager"}, {"/plan/fusion", R"(["router", "residual"])"}}) ==
+      "/plan/fusion: what runs operation by operation has no neighbour in its kernel: elementwise \"eager\" "
+      "goes with \"router\" alone, found 1 more");
+  CHECK_THAT(refusal(kTraining, {{"/plan/elementwise", "eager"}, {"/plan/precision/fused_quantise", "true"}}),
+             Catch::StartsWith("/plan/precision/fused_quantise: norms and activations that run operation by "
+                               "operation write no 8-bit operands"));
+  CHECK(refusal(kTraining, {{"/plan/elementwise", "eager"}, {"/plan/fusion", R"(["router"])"}}) == "");
 }
 
 // The sentence with which measured kernels are refused; empty when they are there.

@@ -43,20 +43,10 @@ class Moments : public ServiceObserver {
   std::vector<RequestMoments> requests;
 };
 
-PoolRules pool_of(PoolRole role, StepCost& cost, int instances = 1) {
-  PoolRules pool;
-  pool.role = role;
-  pool.cost = &cost;
-  pool.instances = instances;
-  pool.instance.replica.page_tokens = 64;
-  pool.instance.replica.pages = 1000;
-  return pool;
-}
-
 // A byte a nanosecond, ten layers.
 SystemRules apart(StepCost& cost, double bytes_per_token, bool layerwise = true) {
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kPrefill, cost), pool_of(PoolRole::kDecode, cost)};
+  rules.pools = {paged_pool(PoolRole::kPrefill, cost), paged_pool(PoolRole::kDecode, cost)};
   rules.transfer = {
       .bytes_per_token = bytes_per_token, .rate = {1e9}, .latency = {}, .layers = 10, .layerwise = layerwise};
   return rules;

@@ -1,4 +1,4 @@
-// Iterations of a serving system that cost by their rows.
+// Iterations of a serving system that cost by their rows, and pools that run them.
 #pragma once
 
 #include <algorithm>
@@ -26,5 +26,16 @@ class RowCost : public StepCost {
  private:
   double row_, pair_;
 };
+
+// Instances of a thousand pages of 64 tokens.
+inline PoolRules paged_pool(PoolRole role, StepCost& cost, int instances = 1) {
+  PoolRules pool;
+  pool.role = role;
+  pool.cost = &cost;
+  pool.instances = instances;
+  pool.instance.replica.page_tokens = 64;
+  pool.instance.replica.pages = 1000;
+  return pool;
+}
 
 }  // namespace moebius

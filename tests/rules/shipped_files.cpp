@@ -14,6 +14,7 @@
 #include "tests/process.h"
 #include "tests/rules/source_root.h"
 #include "workloads/scenario/extended_document.h"
+#include "workloads/scenario/known_figures.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/scenario/schema.h"
 
@@ -138,6 +139,11 @@ std::vector<Sample> readme_samples() {
   return samples;
 }
 
+bool has_number(const Value& value) {
+  if (value.kind == Value::Kind::kInteger || value.kind == Value::Kind::kNumber) return true;
+  return value.kind == Value::Kind::kObject && std::ranges::any_of(value.items, has_number);
+}
+
 }  // namespace
 
 TEST_CASE("every shipped scenario passes check") {
@@ -248,6 +254,22 @@ TEST_CASE("the schema knows exactly the keys that the reader asks for") {
     std::sort(described.begin(), described.end());
     std::sort(asked.begin(), asked.end());
     CHECK(described == asked);
+  }
+}
+
+// "expect" names figures by the first word of their path (workloads/scenario/known_figures.h).
+TEST_CASE("every figure of a report can be expected") {
+  for (const char* name : {"allreduce-1024", "moe-layer", "train-small", "sft-64-h800", "rl-64-h800",
+                           "serve-small", "serve-tiers", "serve-classes", "serve-encoder", "kv-replay"}) {
+    INFO(name);
+    const auto run = test::run(std::string(MOEBIUS_BINARY) + " run " +
+                               (kRoot / "scenarios/smoke" / name).string() + ".json --json");
+    REQUIRE(run.exit_code == 0);
+    const Document report = parse_document(run.out, name);
+    for (std::size_t i = 0; i < report.root.keys.size(); ++i) {
+      if (report.root.keys[i] == "provenance" || !has_number(report.root.items[i])) continue;
+      CHECK_NOTHROW(require_known_figure(report.root.keys[i], {name, "", 0}));
+    }
   }
 }
 

@@ -16,8 +16,8 @@ namespace moebius {
 // The output tiles that GEMM kernels of one operand width come in: powers of two times the least.
 struct TileShapes {
   double least_m = 64, most_m = 128, least_n = 64, most_n = 256;
-  // The least tile of grouped products whose tiles fill the cores: their kernels choose by the rows that an
-  // expert has on average, among fewer shapes than those of single products.
+  // The least of grouped products whose tiles fill the cores, taken where it holds the rows of every expert:
+  // their kernels come in fewer shapes than those of single products.
   double experts_m = 128;
   bool cuts_k = false;  // libraries let several cores share the k of one tile
 };

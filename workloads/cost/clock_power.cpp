@@ -43,11 +43,10 @@ double full_clock_energy(const Accelerator& chip, DType operands) {
 }
 
 ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& profiles) {
-  const auto known = std::find_if(profiles.begin(), profiles.end(),
-                                  [](const Profile& profile) { return profile.power.limit > 0; });
+  const Profile* known = profile_with_power(profiles);
   const bool has_peak =
       std::any_of(chip.peak.begin(), chip.peak.end(), [](FlopRate peak) { return peak.value > 0; });
-  if (known == profiles.end() || full_clock_energy(chip, DType::kBf16) <= 0 || !has_peak) return {};
+  if (known == nullptr || full_clock_energy(chip, DType::kBf16) <= 0 || !has_peak) return {};
   ClockPower power{.idle = known->power.idle,
                    .limit = board_limit(chip, *known),
                    .joule_per_byte = known->power.joule_per_byte};

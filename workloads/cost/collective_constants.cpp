@@ -1,6 +1,7 @@
 #include "workloads/cost/collective_constants.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "hw/catalog.h"
 #include "hw/reader.h"

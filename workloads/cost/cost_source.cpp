@@ -62,9 +62,7 @@ CostQuery as_one_matrix(const CostQuery& query) {
 // Of a board whose clock the machine lowers as the work around an op wants it, the kernel alone runs as under
 // the limit of the profile's board: a lower limit would count twice.
 Accelerator timed_at_full_power(Accelerator chip, const std::vector<Profile>& profiles) {
-  const auto known = std::find_if(profiles.begin(), profiles.end(),
-                                  [](const Profile& profile) { return profile.power.limit > 0; });
-  if (clock_power(chip, profiles).limit > 0) chip.power = known->reference.power;
+  if (clock_power(chip, profiles).limit > 0) chip.power = profile_with_power(profiles)->reference.power;
   return chip;
 }
 

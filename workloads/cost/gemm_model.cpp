@@ -204,10 +204,7 @@ Tile best_tile(const Loop& loop, const TileShapes& shapes, const GemmWork& work,
   // NOLINTBEGIN(clang-analyzer-security.FloatLoopCounter): doublings are exact
   for (double m = least_height(shapes, work, rows_are_m, filled); m <= shapes.most_m; m *= 2) {
     const double column = row_blocks(work, m, rows_are_m);
-    for (double n = filled && m == full.m ? 2 * full.n
-                    : filled              ? full.n
-                                          : shapes.least_n;
-         n <= shapes.most_n; n *= 2) {
+    for (double n = filled ? full.n : shapes.least_n; n <= shapes.most_n; n *= 2) {
       const Tile tile = loop.cut({m, n, column * blocks_of(work.n, n)});
       if (loop.seconds(tile) > least) continue;  // of equal ones the larger: it loads less
       best = tile;

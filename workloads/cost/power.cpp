@@ -13,12 +13,17 @@ double board_limit(const Accelerator& chip, const Profile& profile) {
   return std::min(profile.power.limit, chip.power.value);
 }
 
-BoardPower::BoardPower(const Accelerator& chip, const std::vector<Profile>& profiles) {
+const Profile* profile_with_power(const std::vector<Profile>& profiles) {
   const auto known = std::find_if(profiles.begin(), profiles.end(),
                                   [](const Profile& profile) { return profile.power.limit > 0; });
+  return known == profiles.end() ? nullptr : &*known;
+}
+
+BoardPower::BoardPower(const Accelerator& chip, const std::vector<Profile>& profiles) {
+  const Profile* known = profile_with_power(profiles);
   const bool has_peak =
       std::any_of(chip.peak.begin(), chip.peak.end(), [](FlopRate p) { return p.value > 0; });
-  if (known == profiles.end() || !has_peak) return;
+  if (known == nullptr || !has_peak) return;
   power_ = known->power;
   limit_ = board_limit(chip, *known);
   for (int i = 0; i < kNumDTypes; ++i)

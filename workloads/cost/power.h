@@ -8,9 +8,12 @@
 
 namespace moebius {
 
-// Watts that the chip's board may draw: its own limit where the profile is of another chip, of one with the same
-// limit or none stated the profile's, else the lower one.
+// Watts that the chip's board may draw: its own limit where the profile is of another chip, of one with the
+// same limit or none stated the profile's, else the lower one.
 double board_limit(const Accelerator& chip, const Profile& profile);
+
+// The first one that knows what its board draws; null: none does.
+const Profile* profile_with_power(const std::vector<Profile>& profiles);
 
 class BoardPower {
  public:

@@ -190,7 +190,8 @@ class TrainingChecks {
             "{} nodes per token, but an expert-parallel group of {} ranks stands on {}",
             plan_.nodes_per_token, plan_.expert_ranks(), nodes);
     require(model_.experts.groups > 1 || nodes == 1 || plan_.expert_ranks() % per_node == 0, at,
-            "the experts of a node are a group of {}, which has none of its own: {} ranks do not fill nodes of {}",
+            "the experts of a node are a group of {}, which has none of its own: {} ranks do not fill nodes "
+            "of {}",
             model_.id, plan_.expert_ranks(), per_node);
     require(model_.experts.active % plan_.nodes_per_token == 0, at,
             "{} nodes per token do not divide the {} experts that a token of {} uses", plan_.nodes_per_token,
@@ -266,6 +267,7 @@ class TrainingChecks {
   // both products at once is whole, and in 16 bits before.
   void scaling() const {
     half_weights();
+    elementwise();
     if (plan_.scaling == Scaling::kBlock) return;
     const std::string_view name = to_string(plan_.scaling);
     require(plan_.gemm == DType::kFp8, "/plan/precision/scaling",
@@ -288,6 +290,20 @@ class TrainingChecks {
     require(!plan_.fused_quantise, "/plan/precision/fused_quantise",
             "operands are quantised both ways by a pass of their own: scaling \"{}\" needs false, found true",
             name);
+  }
+
+  void elementwise() const {
+    if (!plan_.eager_elementwise) return;
+    for (const Fusion fusion : plan_.fusions)
+      require(
+          fusion == Fusion::kRouter, "/plan/fusion",
+          "what runs operation by operation has no neighbour in its kernel: elementwise \"eager\" goes with "
+          "\"router\" alone, found {} more",
+          plan_.fusions.size() - std::count(plan_.fusions.begin(), plan_.fusions.end(), Fusion::kRouter));
+    require(!plan_.fused_quantise, "/plan/precision/fused_quantise",
+            "norms and activations that run operation by operation write no 8-bit operands: elementwise "
+            "\"eager\" needs false, found {}",
+            plan_.fused_quantise);
   }
 
   void half_weights() const {

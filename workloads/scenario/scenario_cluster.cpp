@@ -106,7 +106,8 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   const auto collectives = section.choice<CollectiveSource>(
       "collectives", std::span<const Named<CollectiveSource>>(kCollectiveSources),
       serving ? CollectiveSource::kSglang : CollectiveSource::kLibrary,
-      "what decides how long a collective takes, inside a scale-up domain and between nodes");
+      "what decides how long a collective takes, inside a scale-up domain and between nodes; a service's "
+      "framework has its own unless this says another");
   const bool copy_engines = section.boolean(
       "copy_engines", false,
       "all-gathers and all-to-alls inside a scale-up domain are copied by engines of their own and hold no "

@@ -174,18 +174,14 @@ Framework on_devices(const Framework& framework, const Scenario& scenario) {
   return on_device(framework, std::min_element(pools.begin(), pools.end(), less)->accelerator);
 }
 
-// Its own all-reduce, where the cluster does not say whose.
+// Its own all-reduce, where the cluster, which is read before, does not say whose.
 void reduce_as(const Framework& framework, Scenario& scenario) {
-  constexpr std::array kOwn = {CollectiveSource::kSglang, CollectiveSource::kTrtllm, CollectiveSource::kVllm};
   const auto said =
       std::find_if(scenario.settings.begin(), scenario.settings.end(),
                    [](const Setting& setting) { return setting.pointer == "/cluster/collectives"; });
   if (!scenario.cluster || said == scenario.settings.end() || said->given) return;
-  for (const CollectiveSource source : kOwn) {
-    if (to_string(source) != framework.name) continue;
-    scenario.cluster->collectives = source;
-    said->value = framework.name;
-  }
+  scenario.cluster->collectives = framework.collectives;
+  said->value = to_string(framework.collectives);
 }
 
 void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog,

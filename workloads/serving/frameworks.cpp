@@ -1,10 +1,11 @@
 #include "workloads/serving/frameworks.h"
 
-#include <algorithm>
 #include <array>
 
 namespace moebius {
 namespace {
+
+constexpr double kGib = 1024.0 * 1024 * 1024;
 
 constexpr std::array kFrameworks{
     Framework{.name = "none", .help = "no framework: the defaults of the keys themselves"},
@@ -21,6 +22,8 @@ constexpr std::array kFrameworks{
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
+        .smaller = {{{.below = 70 * kGib, .family = "a100", .token_budget = 2048, .max_batch = 256}}},
+        .collectives = CollectiveSource::kVllm,
         .dispatch = Algorithm::kRing,
         .stacks = {"vllm-", "sglang-"},
         .host_per_request = Time{5'000'000},
@@ -48,6 +51,9 @@ constexpr std::array kFrameworks{
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
+        .smaller = {{{.below = 160e9, .token_budget = 8192},
+                     {.below = 60e9, .token_budget = 4096},
+                     {.below = 35e9, .token_budget = 2048}}},
         .dispatch = Algorithm::kRing,
         .stacks = {"sglang-"},
         .host_per_request = Time{10'000'000},
@@ -80,6 +86,7 @@ constexpr std::array kFrameworks{
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
+        .collectives = CollectiveSource::kTrtllm,
         .dispatch = Algorithm::kRing,
         .stacks = {"trtllm-"},
         .host_per_request = Time{10'000'000},
@@ -103,19 +110,11 @@ constexpr std::array kFrameworks{
 }  // namespace
 
 Framework on_device(Framework framework, const Accelerator& chip) {
-  constexpr double kGib = 1024.0 * 1024 * 1024;
-  const double bytes = chip.memory.value;
-  if (framework.name == "vllm" && (bytes < 70 * kGib || chip.id.starts_with("a100"))) {
-    framework.token_budget = 2048;
-    framework.max_batch = 256;
-  }
-  if (framework.name == "sglang") {
-    const struct {
-      double below;  // GB
-      int tokens;
-    } rules[] = {{35, 2048}, {60, 4096}, {160, 8192}};
-    for (const auto& rule : rules)
-      if (bytes < rule.below * 1e9) framework.token_budget = std::min(framework.token_budget, rule.tokens);
+  for (const SmallerDevice& row : framework.smaller) {
+    const bool named = !row.family.empty() && chip.id.starts_with(row.family);
+    if (chip.memory.value >= row.below && !named) continue;
+    framework.token_budget = row.token_budget;
+    if (row.max_batch > 0) framework.max_batch = row.max_batch;
   }
   return framework;
 }

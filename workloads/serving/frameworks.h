@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "hw/accelerator.h"
+#include "hw/cluster.h"
 #include "hw/units.h"
 #include "workloads/schedule/fragment.h"
 #include "workloads/serving/system/instance.h"
@@ -15,23 +16,33 @@
 
 namespace moebius {
 
+// What an engine takes instead on devices with less memory, or of a family that it names.
+struct SmallerDevice {
+  double below = 0;              // bytes; 0: no row
+  std::string_view family = {};  // catalog ids that begin so
+  int token_budget = 0;
+  int max_batch = 0;  // 0: as otherwise
+};
+
 struct Framework {
   std::string_view name, help;
-  BatchPolicy batching = BatchPolicy::kPrefillFirst;  // /plan/scheduler/batching
-  bool chunked = true;                                // /plan/scheduler/chunked
-  int token_budget = 16384;                           // /plan/prefill/token_budget
-  int max_batch = 256;                                // /plan/decode/max_batch
-  double device_share = 0.9;                          // /plan/cache/hbm/share
-  CacheShare share_of = CacheShare::kHeld;            // /plan/cache/hbm/of
-  int block_tokens = 64;                              // /plan/cache/block_tokens
-  bool fused = false;                                 // /plan/fused
-  bool fused_reduction = false;                       // /plan/fused_reduction
-  double output_reserve = 0;                          // /plan/scheduler/output_reserve
-  Sampling sampling = Sampling::kShards;              // /plan/scheduler/sampling
-  LaunchMode launch = LaunchMode::kHidden;            // /plan/scheduler/launch
-  bool overlap = false;                               // /plan/scheduler/overlap
-  bool decided_ahead = false;                         // /plan/scheduler/decided_ahead
-  Algorithm dispatch = Algorithm::kAuto;              // /plan/decode/ep/dispatch, and prefill's
+  BatchPolicy batching = BatchPolicy::kPrefillFirst;         // /plan/scheduler/batching
+  bool chunked = true;                                       // /plan/scheduler/chunked
+  int token_budget = 16384;                                  // /plan/prefill/token_budget
+  int max_batch = 256;                                       // /plan/decode/max_batch
+  double device_share = 0.9;                                 // /plan/cache/hbm/share
+  CacheShare share_of = CacheShare::kHeld;                   // /plan/cache/hbm/of
+  int block_tokens = 64;                                     // /plan/cache/block_tokens
+  bool fused = false;                                        // /plan/fused
+  bool fused_reduction = false;                              // /plan/fused_reduction
+  double output_reserve = 0;                                 // /plan/scheduler/output_reserve
+  Sampling sampling = Sampling::kShards;                     // /plan/scheduler/sampling
+  LaunchMode launch = LaunchMode::kHidden;                   // /plan/scheduler/launch
+  bool overlap = false;                                      // /plan/scheduler/overlap
+  bool decided_ahead = false;                                // /plan/scheduler/decided_ahead
+  std::array<SmallerDevice, 3> smaller = {};                 // the last one that a device meets counts
+  CollectiveSource collectives = CollectiveSource::kSglang;  // /cluster/collectives
+  Algorithm dispatch = Algorithm::kAuto;                     // /plan/decode/ep/dispatch, and prefill's
   // Where /cluster/kernels does not say: stacks that begin so come first, in this order.
   std::array<std::string_view, 2> stacks = {};
   Time host_per_iteration = {}, host_per_sequence = {}, host_per_request = {};  // /plan/scheduler/host_*

@@ -7,6 +7,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "tests/laws/row_cost.h"
 #include "workloads/serving/system/serving_system.h"
 
 namespace moebius {
@@ -48,16 +49,6 @@ class EvenTraffic : public TrafficStream {
   Time gap_, now_;
   int input_, output_;
 };
-
-PoolRules pool_of(PoolRole role, StepCost& cost, int instances) {
-  PoolRules pool;
-  pool.role = role;
-  pool.cost = &cost;
-  pool.instances = instances;
-  pool.instance.replica.page_tokens = 64;
-  pool.instance.replica.pages = 1000;
-  return pool;
-}
 
 struct Asked {
   int requests = 400;
@@ -114,7 +105,7 @@ TEST_CASE("requests in a service are on average their rate times how long they s
   // Little 1961: both sides are the same sum, of all stays over the time.
   LinearCost cost(1000, 10);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 2)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 2)};
   const Run one = run(rules);
   const double time = one.span.seconds();
   CHECK(one.mean_present == Approx(one.figures.e2e.mean * 400 / time).epsilon(1e-6));
@@ -124,7 +115,7 @@ TEST_CASE("what is turned away and what is completed are all that came; all othe
   // A prompt takes 1 + 6.4 ms and comes every 2 ms: two of three are late, whoever waits.
   LinearCost cost(1000, 10);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1)};
   rules.classes = {promised(0.05)};
   for (const AdmissionPolicy policy : {AdmissionPolicy::kQueueLimit, AdmissionPolicy::kPredicted}) {
     rules.admission = {policy, 4};
@@ -140,7 +131,7 @@ TEST_CASE("what is turned away and what is completed are all that came; all othe
 TEST_CASE("a service that turns away whom it forecasts to be late keeps its promise more often") {
   LinearCost cost(1000, 10);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1)};
   rules.classes = {promised(0.05)};
   const Run without = run(rules, {.gap = {2'000'000}});
   rules.admission.policy = AdmissionPolicy::kPredicted;
@@ -151,7 +142,7 @@ TEST_CASE("a service that turns away whom it forecasts to be late keeps its prom
 TEST_CASE("admission that turns nobody away is as none") {
   LinearCost cost(1000, 10);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 2)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 2)};
   const Run none = run(rules);
   rules.admission = {AdmissionPolicy::kQueueLimit, 1 << 20};
   const Run limit = run(rules);
@@ -167,7 +158,7 @@ TEST_CASE("on equal pools without load every router gives the latencies of takin
   // One request at a time: a prompt and nineteen tokens take 26 ms, and they come every 100 ms.
   LinearCost cost(1000, 10);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 1), pool_of(PoolRole::kBoth, cost, 1)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1), paged_pool(PoolRole::kBoth, cost, 1)};
   const Asked asked{.requests = 50, .gap = {100'000'000}};
   const Run turns = run(rules, asked);
   for (const RouterPolicy policy : {RouterPolicy::kLeastRequests, RouterPolicy::kLeastTokens,
@@ -185,7 +176,7 @@ namespace {
 SystemRules cheap_and_dear(LinearCost& cheap, LinearCost& dear) {
   SystemRules rules;
   rules.router = RouterPolicy::kSlaAware;
-  rules.pools = {pool_of(PoolRole::kBoth, cheap, 1), pool_of(PoolRole::kBoth, dear, 1)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cheap, 1), paged_pool(PoolRole::kBoth, dear, 1)};
   rules.pools[0].usd_per_second = 1;
   rules.pools[1].usd_per_second = 12;
   return rules;
@@ -231,7 +222,7 @@ TEST_CASE("a forecast of a request that is alone is what it then takes") {
   LinearCost cost(1000, 10);
   SystemRules rules;
   rules.router = RouterPolicy::kSlaAware;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1)};
   const Run alone = run(rules, {.requests = 20, .gap = {100'000'000}});
   CHECK(alone.forecasts.requests == 20);
   CHECK(alone.forecasts.error < 1e-6);
@@ -241,7 +232,7 @@ TEST_CASE("a router that knows caches finds more of them than taking turns") {
   // Four requests share a prompt; by turns on three replicas, three of the four compute it.
   LinearCost cost(1000, 10);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 3)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 3)};
   rules.pools[0].instance.replica.shared_tokens = 64;
   const auto hits = [&](RouterPolicy policy) {
     rules.router = policy;
@@ -257,7 +248,7 @@ TEST_CASE("a router that knows caches finds more of them than taking turns") {
 TEST_CASE("what is on its way to a replica counts as its load") {
   LinearCost cost(1000, 10);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kPrefill, cost, 1), pool_of(PoolRole::kDecode, cost, 1)};
+  rules.pools = {paged_pool(PoolRole::kPrefill, cost, 1), paged_pool(PoolRole::kDecode, cost, 1)};
   rules.transfer = {.bytes_per_token = 1000, .rate = {1e9}, .latency = {}, .layers = 10, .layerwise = false};
   for (PoolRules& pool : rules.pools) pool.instance.replicas = 8;
   struct Choice {
@@ -278,7 +269,7 @@ TEST_CASE("what is on its way to a replica counts as its load") {
 TEST_CASE("a class of higher priority waits less and the other one more") {
   LinearCost cost(1000, 10);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1)};
   rules.pools[0].instance.replica.token_budget = 640;
   rules.classes = {promised(1), promised(1)};
   const Asked asked{.gap = {7'000'000}};
@@ -293,7 +284,7 @@ TEST_CASE("a class of higher priority waits less and the other one more") {
 TEST_CASE("classes get their shares of the requests and keep to their pools") {
   LinearCost cost(1000, 10);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 1), pool_of(PoolRole::kBoth, cost, 1)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1), paged_pool(PoolRole::kBoth, cost, 1)};
   rules.classes = {promised(1), promised(1)};
   rules.classes[0].share = 3;
   rules.classes[0].pools = 1;
@@ -309,7 +300,7 @@ TEST_CASE("classes get their shares of the requests and keep to their pools") {
 TEST_CASE("prompts that are too long for a class are in another one") {
   LinearCost cost(1000, 10);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1)};
   rules.classes = {promised(1), promised(1)};
   rules.classes[0].longest_input = 639;
   CHECK(run(rules).classes[0].submitted == 0);
@@ -321,9 +312,9 @@ TEST_CASE("prompts of two pools are decoded by three others and every cache move
   LinearCost quick(500, 5), slow(1000, 10);
   SystemRules rules;
   rules.router = RouterPolicy::kLeastTokens;
-  rules.pools = {pool_of(PoolRole::kPrefill, quick, 1), pool_of(PoolRole::kPrefill, slow, 2),
-                 pool_of(PoolRole::kDecode, quick, 2), pool_of(PoolRole::kDecode, slow, 1),
-                 pool_of(PoolRole::kDecode, slow, 1)};
+  rules.pools = {paged_pool(PoolRole::kPrefill, quick, 1), paged_pool(PoolRole::kPrefill, slow, 2),
+                 paged_pool(PoolRole::kDecode, quick, 2), paged_pool(PoolRole::kDecode, slow, 1),
+                 paged_pool(PoolRole::kDecode, slow, 1)};
   rules.transfer = {.bytes_per_token = 1000, .rate = {1e9}, .latency = {}, .layers = 10, .layerwise = true};
   const Run of = run(rules, {.gap = {3'000'000}});
   CHECK(of.classes[0].completed == 400);
@@ -336,7 +327,7 @@ TEST_CASE("of twice what a service can do a good part keeps its promise: not all
   // A prompt takes an iteration of 7.4 ms; four instances are asked for one every millisecond.
   LinearCost cost(1000, 10);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 2), pool_of(PoolRole::kBoth, cost, 2)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 2), paged_pool(PoolRole::kBoth, cost, 2)};
   rules.classes = {promised(1, 0.015)};
   const Asked asked{.requests = 2000, .gap = {1'000'000}};
   const std::int64_t in_turn = run(rules, asked).classes[0].met;
@@ -350,7 +341,7 @@ TEST_CASE("a link to a pool adds its latency both ways and the time of the bytes
   // 640 tokens of 4 bytes at 1 MB/s take 2.56 ms, a token that comes back 4 us; one request at a time.
   LinearCost cost(1000, 10);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1)};
   const Asked asked{.requests = 20, .gap = {100'000'000}};
   const Run here = run(rules, asked);
   rules.pools[0].wan = WanRules{{20'000'000}, {1e6}};
@@ -366,7 +357,7 @@ TEST_CASE("prompts that all pass one link come no faster than it carries them") 
   // 400 prompts of 2,560 bytes at 100 kB/s: 10.24 s, though they were sent within 4 s.
   LinearCost cost(10, 0.1);
   SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 1)};
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1)};
   rules.pools[0].wan = WanRules{{}, {1e5}};
   CHECK(run(rules).span.seconds() == Approx(10.24).margin(0.05));
 }

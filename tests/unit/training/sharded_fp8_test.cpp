@@ -8,15 +8,9 @@
 namespace moebius {
 namespace {
 
-// Dense model: every parameter has dp replicas, all sizes divide by 4; four matrices a layer are multiplied
-// in FP8.
+// Four matrices a layer are multiplied in FP8.
 TrainingJob job_of_shards(Scaling scaling, bool half) {
-  TrainingJob job = small_job();
-  job.model.attention = AttentionKind::kGqa;
-  job.model.head_dim = 16;
-  job.model.experts = {};
-  job.plan.ep = 1;
-  job.plan.gradients = DType::kBf16;
+  TrainingJob job = dense_job();
   job.plan.gemm = DType::kFp8;
   job.plan.scaling = scaling;
   job.plan.half_weights = half;

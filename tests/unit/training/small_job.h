@@ -57,4 +57,15 @@ inline double matrix_flops(const Fragment& fragment, OpKind kind) {
   return flops;
 }
 
+// Dense: every parameter has dp replicas, and all sizes divide by 4; gradients in BF16.
+inline TrainingJob dense_job() {
+  TrainingJob job = small_job();
+  job.model.attention = AttentionKind::kGqa;
+  job.model.head_dim = 16;
+  job.model.experts = {};
+  job.plan.ep = 1;
+  job.plan.gradients = DType::kBf16;
+  return job;
+}
+
 }  // namespace moebius

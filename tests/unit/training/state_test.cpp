@@ -11,17 +11,6 @@ using namespace moebius;
 
 namespace {
 
-// Dense model: every parameter has dp replicas, and all sizes divide by 4.
-TrainingJob job_with_state() {
-  TrainingJob job = small_job();
-  job.model.attention = AttentionKind::kGqa;
-  job.model.head_dim = 16;
-  job.model.experts = {};
-  job.plan.ep = 1;
-  job.plan.gradients = DType::kBf16;
-  return job;
-}
-
 ClassMemory memory_of(const TrainingJob& job) {
   return Training(job).memory({1e9}).classes[0];
 }
@@ -59,7 +48,7 @@ double payload(const TrainingJob& job, OpKind kind, Phase phase) {
 // P / N with the optimizer's states sharded; 2P + (2 + K) P / N with gradients too; (2 + 2 + K) P / N with
 // parameters too.
 TEST_CASE("the stages of ZeRO keep what their paper says, to the byte") {
-  TrainingJob job = job_with_state();
+  TrainingJob job = dense_job();
   const double p = count_parameters(job.model).total(), n = 4;
   const double weights[] = {2 * p, 2 * p, 2 * p, 2 * p / n};
   const double gradients[] = {2 * p, 2 * p, 2 * p / n, 2 * p / n};
@@ -76,7 +65,7 @@ TEST_CASE("the stages of ZeRO keep what their paper says, to the byte") {
 }
 
 TEST_CASE("biases of queries, keys and values are kept as all parameters are, to the byte") {
-  TrainingJob job = job_with_state();
+  TrainingJob job = dense_job();
   job.model.biases = Biases::kQkv;
   const double p = count_parameters(job.model).total(), n = 4;
   for (const int zero : {0, 3}) {
@@ -89,7 +78,7 @@ TEST_CASE("biases of queries, keys and values are kept as all parameters are, to
 }
 
 TEST_CASE("two copies of shards over four replicas take twice the memory of one") {
-  TrainingJob job = job_with_state();
+  TrainingJob job = dense_job();
   job.plan.zero = 3;
   const ClassMemory one = memory_of(job);
   job.plan.shard = 2;
@@ -101,7 +90,7 @@ TEST_CASE("two copies of shards over four replicas take twice the memory of one"
 // ZeRO-3's communication (section 7.2 there): parameters are gathered once forward and once backward,
 // gradients reduced once: 3 P in all, against 2 P of an all-reduce. The embedding is not read backward.
 TEST_CASE("sharded parameters are gathered once in each pass, and sums of gradients scattered once") {
-  TrainingJob job = job_with_state();
+  TrainingJob job = dense_job();
   job.plan.zero = 3;
   const double p = count_parameters(job.model).total();
   const double embedding = static_cast<double>(job.model.vocabulary) * job.model.hidden;
@@ -114,7 +103,7 @@ TEST_CASE("sharded parameters are gathered once in each pass, and sums of gradie
 // Elements that passes between tensors and buffers copy: of all parameters after each gather, and of all
 // gradients.
 TEST_CASE("buffers are copied out after each gather and filled before each sum") {
-  TrainingJob job = job_with_state();
+  TrainingJob job = dense_job();
   job.plan.zero = 3;
   const double p = count_parameters(job.model).total();
   const double embedding = static_cast<double>(job.model.vocabulary) * job.model.hidden;
@@ -140,7 +129,7 @@ TEST_CASE("buffers are copied out after each gather and filled before each sum")
 // While layer i computes, layers i and i + 1 .. i + prefetch are there: of equal layers so many times one
 // layer's bytes.
 TEST_CASE("gathered parameters fill no more than the layers in use and those ahead") {
-  TrainingJob job = job_with_state();
+  TrainingJob job = dense_job();
   job.model.layers = 8;
   job.model.first_dense = 8;
   job.plan.zero = 3;
@@ -177,7 +166,7 @@ TEST_CASE("gathered parameters fill no more than the layers in use and those ahe
 
 // All of 12 bytes a parameter stand on the host; the device holds two buckets of updates at a time.
 TEST_CASE("optimizer states in host memory leave the device, and come and go once a step") {
-  TrainingJob job = job_with_state();
+  TrainingJob job = dense_job();
   const double p = count_parameters(job.model).total();
   const double before = memory_of(job).resident[static_cast<int>(MemoryKind::kOptimizer)].value;
   job.plan.offload.optimizer = true;
@@ -191,7 +180,7 @@ TEST_CASE("optimizer states in host memory leave the device, and come and go onc
 
 // Every microbatch that is alive has its activations on the host, but for those of the last layer.
 TEST_CASE("activations in host memory leave room on the device for all but the last group of layers") {
-  TrainingJob job = job_with_state();
+  TrainingJob job = dense_job();
   const ClassMemory before = memory_of(job);
   const double all = before.after_pass[0].value - before.after_pass.back().value;
   job.plan.offload.activations = true;
@@ -207,7 +196,7 @@ TEST_CASE("activations in host memory leave room on the device for all but the l
 // Adam's moments: one byte and a 128th of 4 for the first, two for the second; weights updated without a
 // master.
 TEST_CASE("8-bit moments and missing masters take the bytes of their formats") {
-  TrainingJob job = job_with_state();
+  TrainingJob job = dense_job();
   const double p = count_parameters(job.model).total();
   job.plan.optimizer_states = DType::kFp8;
   job.plan.keeps_master = false;
@@ -217,7 +206,7 @@ TEST_CASE("8-bit moments and missing masters take the bytes of their formats") {
 }
 
 TEST_CASE("gradients that are reduced in 8 bits are kept in FP32") {
-  TrainingJob job = job_with_state();
+  TrainingJob job = dense_job();
   const double p = count_parameters(job.model).total();
   job.plan.gradients = DType::kFp8;
   CHECK(kept(memory_of(job), MemoryKind::kGradients) == 4 * p);

@@ -198,7 +198,7 @@ TensorId LayerWriter::quantised(TensorId x, DType dtype) {
   const bool gates = (last.kind == OpKind::kNorm && last.shape.k == 1) ||
                      (last.kind == OpKind::kActivation && last.shape.k >= 3);
   const bool can_fuse = (last.kind == OpKind::kNorm || last.kind == OpKind::kActivation) && !gates;
-  if (plan().fused_quantise && !plan().eager_elementwise && can_fuse && fragment.output(last, 0) == x) {
+  if (plan().fused_quantise && can_fuse && fragment.output(last, 0) == x) {
     builder().extend_last(copy);
     return copy;
   }
