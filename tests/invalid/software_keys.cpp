@@ -32,14 +32,16 @@ TEST_CASE("kernels of attention and accumulation are names and dropout is a shar
 }
 
 TEST_CASE("what runs operation by operation is fused with nothing") {
-  CHECK(
-      refusal(kTraining, {{"/plan/elementwise", "eager"}, {"/plan/fusion", R"(["router", "residual"])"}}) ==
-      "/plan/fusion: what runs operation by operation has no neighbour in its kernel: elementwise \"eager\" "
-      "goes with \"router\" alone, found 1 more");
+  CHECK(refusal(kTraining, {{"/plan/elementwise", "eager"}, {"/plan/fusion", R"(["router", "residual"])"}}) ==
+        "s.json: --set /plan/fusion: what runs operation by operation has no neighbour in its kernel: "
+        "elementwise "
+        "\"eager\" goes with \"router\" alone, found 1 more");
   CHECK_THAT(refusal(kTraining, {{"/plan/elementwise", "eager"}, {"/plan/precision/fused_quantise", "true"}}),
-             Catch::StartsWith("/plan/precision/fused_quantise: norms and activations that run operation by "
-                               "operation write no 8-bit operands"));
-  CHECK(refusal(kTraining, {{"/plan/elementwise", "eager"}, {"/plan/fusion", R"(["router"])"}}) == "");
+             Catch::StartsWith("s.json: --set /plan/precision/fused_quantise: norms and activations that run "
+                               "operation by operation write no 8-bit operands"));
+  CHECK(refusal(kTraining, {{"/plan/elementwise", "eager"},
+                            {"/plan/fusion", R"(["router"])"},
+                            {"/plan/precision/fused_quantise", "false"}}) == "");
 }
 
 // The sentence with which measured kernels are refused; empty when they are there.
