@@ -144,7 +144,7 @@ void MeasuredTable::fit_law() {
 
 double MeasuredTable::model_seconds(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const {
   const double model = whole_estimate(chip, query, passes_, clocks).seconds;
-  if (law_ == SerialTerms{}) return model;
+  if (!follows_law()) return model;
   const double there = whole_estimate(*reference_, query, passes_, clocks).seconds;
   return serial_seconds(law_, serial_terms(reference_->engine(), query)) * (model / there);
 }

@@ -66,6 +66,7 @@ class MeasuredTable {
   // The time that corrections are of: the analytic model's or, of a serial chip, the law fitted to this table,
   // carried from the chip of the measurement to `chip` as the analytic model says.
   double model_seconds(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const;
+  bool follows_law() const { return !(law_ == SerialTerms{}); }
 
   // Measured time over the model's, on the chip, cores and clocks of the measurement, at a value of the
   // table.

@@ -29,9 +29,12 @@ class LookUp {
     here_ = model(even_.shape);
   }
 
+  double model_seconds() const { return here_; }  // of the question, as table.model_seconds() says it
+
   // Between grid points the model is stretched so that it meets the (transferred) measurements at both ends.
-  double seconds() const {
+  double seconds() {
     std::array<double, kMostProfileAxes> high_weight{};
+    open_ = 0;
     for (std::size_t i = 0; i < axes().size(); ++i) high_weight[i] = weight(i);
     double sum = 0;
     for (std::size_t corner = 0; corner < std::size_t{1} << axes().size(); ++corner) {
@@ -58,11 +61,12 @@ class LookUp {
   }
 
   // Of the upper point of an axis: where the model's time stands between those of both points.
-  double weight(std::size_t axis) const {
+  double weight(std::size_t axis) {
     const Cell& cell = position_.cells[axis];
     if (cell.low == cell.high) return 0;
-    const double low = model(moved(even_.shape, axis, cell.low)),
-                 high = model(moved(even_.shape, axis, cell.high));
+    ++open_;
+    const double low = ends_[0] = model(moved(even_.shape, axis, cell.low));
+    const double high = ends_[1] = model(moved(even_.shape, axis, cell.high));
     if (high > low * (1 + 1e-9)) return std::clamp((here_ - low) / (high - low), 0.0, 1.0);
     const double value = profile_key(axes()[axis].key, even_.kind, even_.shape);
     const std::vector<double>& points = axes()[axis].points;
@@ -73,14 +77,17 @@ class LookUp {
   // value stays.
   double corner_seconds(std::size_t corner) const {
     Shape shape = even_.shape;
-    std::size_t grid_point = 0;
+    std::size_t grid_point = 0, end = 0;
     for (std::size_t i = 0; i < axes().size(); ++i) {
       const Cell& cell = position_.cells[i];
-      const std::size_t point = (corner >> i & 1) != 0 ? cell.high : cell.low;
-      if (cell.low != cell.high) shape = moved(shape, i, point);
+      const std::size_t side = corner >> i & 1, point = side != 0 ? cell.high : cell.low;
       grid_point = grid_point * axes()[i].points.size() + point;
+      if (cell.low == cell.high) continue;
+      end = side;
+      if (open_ > 1) shape = moved(shape, i, point);
     }
-    return model(shape) * table_.correction(position_, grid_point);
+    const double there = open_ == 0 ? here_ : open_ == 1 ? ends_[end] : model(shape);
+    return there * table_.correction(position_, grid_point);
   }
 
   const MeasuredTable& table_;
@@ -88,7 +95,9 @@ class LookUp {
   const AnalyticModel& chip_;
   Clocks clocks_;
   CostQuery even_;
-  double here_ = 0;
+  double here_ = 0;                  // the model's, of the question itself
+  int open_ = 0;                     // axes on which it stands between two points
+  std::array<double, 2> ends_ = {};  // the model's at both, where that is one axis
 };
 
 // What the rows kept out say of a table; few rows prove little, so they are joined by as many as five of the
@@ -121,11 +130,18 @@ bool quantises(const ProfileTable& table) {
   return std::all_of(table.kinds.begin(), table.kinds.end(), is_pass);
 }
 
-// One question with evenly loaded experts, or without experts.
-double even_seconds(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
-                    Clocks clocks) {
+// One question with evenly loaded experts, or without experts: what a table tells of it and what the model.
+struct Told {
+  double seconds, model;
+};
+
+Told told_of_even(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
+                  Clocks clocks) {
   const Position position = table.locate(query.kind, query.shape);
-  return LookUp(table, position, chip, query, clocks).seconds();
+  LookUp look_up(table, position, chip, query, clocks);
+  const double model = table.follows_law() ? whole_estimate(chip, query, table.passes(), clocks).seconds
+                                           : look_up.model_seconds();
+  return {look_up.seconds(), model};
 }
 
 // The table tells what uneven experts take one after the other, the model how much longer they take because
@@ -138,15 +154,13 @@ double uneven_seconds(const MeasuredTable& table, const AnalyticModel& chip, con
   const auto set_rows = [&](std::int64_t rows) {
     (even.kind == OpKind::kGroupedGemmWgrad ? even.shape.k : even.shape.m) = rows;
   };
-  const EvenLoads loads(query.rows);
-  const double told = loads.sum([&](std::int64_t rows) {
-    set_rows(rows);
-    return even_seconds(table, chip, even, clocks);
-  });
-  const double alike = loads.sum([&](std::int64_t rows) {
-    set_rows(rows);
-    return whole_estimate(chip, even, table.passes(), clocks).seconds;
-  });
+  double told = 0, alike = 0;
+  for (const EvenLoad& load : EvenLoads(query.rows)) {
+    set_rows(load.rows);
+    const Told one = told_of_even(table, chip, even, clocks);
+    told += load.weight * one.seconds;
+    alike += load.weight * one.model;
+  }
   return told * std::max(1.0, model / alike);
 }
 
@@ -156,7 +170,7 @@ double uneven_sequences_seconds(const MeasuredTable& table, const AnalyticModel&
   CostQuery even = query;
   even.shape = loaded_shape(query);
   even.rows = {};
-  return even_seconds(table, chip, even, clocks) * (model / chip.estimate(even, clocks).seconds);
+  return told_of_even(table, chip, even, clocks).seconds * (model / chip.estimate(even, clocks).seconds);
 }
 
 // All that a table's kernels do.

@@ -71,7 +71,8 @@ void check_spec(const RouteSpec& s) {
   CHECK(s.without_experts >= 0 && s.without_experts < s.ranks && (s.without_experts == 0 || !s.runs.empty()),
         values());
   const RouteSpec by_choice = chosen_part(s);
-  CHECK(by_choice.experts > 0 && s.slots() % s.holders() == 0 && s.groups > 0 && by_choice.experts % s.groups == 0,
+  CHECK(by_choice.experts > 0 && s.slots() % s.holders() == 0 && s.groups > 0 &&
+            by_choice.experts % s.groups == 0,
         values());
   CHECK(s.always >= 0 && (s.always == 0 || s.capacity == 0), values());
   CHECK(s.active_groups > 0 && s.active_groups <= s.groups && s.active_groups <= by_choice.active, values());
@@ -204,11 +205,11 @@ struct Route::Draw {
   }
 
   RouteSpec spec;
-  std::vector<std::int32_t> tokens_of;  // by source
+  std::vector<std::int32_t> tokens_of;       // by source
   std::vector<std::int64_t> first_of = {0};  // tokens of the sources before
-  std::vector<BalancedDealer> dealers;  // at the beginning of each source
-  std::vector<PopularChooser> popular;  // by TokenRun::popularity; none: dealt
-  std::optional<SlotChooser> slots;     // none: experts are their slots
+  std::vector<BalancedDealer> dealers;       // at the beginning of each source
+  std::vector<PopularChooser> popular;       // by TokenRun::popularity; none: dealt
+  std::optional<SlotChooser> slots;          // none: experts are their slots
   std::uint64_t source_key = 0;
 };
 
@@ -228,38 +229,44 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
     const int rank = holder(e);
     homes[e] = {rank, node_of(rank)};
   }
-  // A rank or node counts a token when it has not seen it before: it remembers the last one.
-  std::vector<std::int32_t> last_of_rank(spec.ranks, -1), last_of_node(nodes(), -1);
-  std::int32_t token = 0;
+  // A rank or node counts a token when it has not seen it before: it remembers the last one, above its count
+  // in one word.
+  std::vector<std::uint64_t> seen_by_rank(spec.ranks, 0), seen_by_node(nodes(), 0);
+  std::uint64_t token = 0;  // from one
   std::int64_t dropped = 0;
-  std::int32_t* const rows = rows_.data();
-  std::int32_t* const of_rank = last_of_rank.data();
-  std::int32_t* const of_node = last_of_node.data();
-  const Home* const home_of = homes.data();
-  for (int source = 0; source < spec.ranks; ++source) {
-    std::int32_t* const between = between_.data() + static_cast<std::size_t>(source) * spec.ranks;
-    std::int32_t* const to_node = to_node_.data() + static_cast<std::size_t>(source) * nodes();
-    const auto count = [=, &token, &dropped, active = spec.active](const std::int32_t* experts) {
-      const std::int32_t now = token++;
-      for (int i = 0; i < active; ++i) {
-        const std::int32_t expert = experts[i];
-        if (expert < 0) {
-          ++dropped;
-          continue;
-        }
-        const Home home = home_of[expert];
-        ++rows[expert];
-        between[home.rank] += of_rank[home.rank] != now;
-        of_rank[home.rank] = now;
-        to_node[home.node] += of_node[home.node] != now;
-        of_node[home.node] = now;
-      }
+  const auto count = [rows = rows_.data(), of_rank = seen_by_rank.data(), of_node = seen_by_node.data(),
+                      home_of = homes.data(), active = spec.active, &token,
+                      &dropped](const std::int32_t* experts) {
+    const std::uint64_t now = ++token;
+    const auto see = [now](std::uint64_t& place) {
+      place = now << 32 | static_cast<std::uint32_t>(place + (place >> 32 != now));
     };
+    for (int i = 0; i < active; ++i) {
+      const std::int32_t expert = experts[i];
+      if (expert < 0) {
+        ++dropped;
+        continue;
+      }
+      const Home home = home_of[expert];
+      ++rows[expert];
+      see(of_rank[home.rank]);
+      see(of_node[home.node]);
+    }
+  };
+  const auto take_tokens = [](std::vector<std::uint64_t>& seen, std::int32_t* out) {
+    for (std::uint64_t& place : seen) {
+      *out++ = static_cast<std::int32_t>(place);
+      place = 0;
+    }
+  };
+  for (int source = 0; source < spec.ranks; ++source) {
     if (draw->slots) {
       draw->for_each_token_first(source, draw->in_slots(source, count));
     } else {
       draw->for_each_token_first(source, count);
     }
+    take_tokens(seen_by_rank, between_.data() + static_cast<std::size_t>(source) * spec.ranks);
+    take_tokens(seen_by_node, to_node_.data() + static_cast<std::size_t>(source) * nodes());
   }
   dropped_ = dropped;
   for (std::int32_t& rows : rows_) rows *= spec.gathered;
