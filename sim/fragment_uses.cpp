@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "workloads/schedule/host_calls.h"
+#include "workloads/cost/host_calls.h"
 #include "workloads/schedule/work.h"
 
 namespace moebius {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "workloads/schedule/host_calls.h"
+#include "workloads/cost/host_calls.h"
 
 namespace moebius {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "small_world.h"
-#include "workloads/schedule/host_calls.h"
+#include "workloads/cost/host_calls.h"
 
 using namespace moebius;
 

@@ -26,7 +26,7 @@
 #include "models/layer_math.h"
 #include "workloads/cost/analytic.h"
 #include "workloads/cost/roofline.h"
-#include "workloads/schedule/host_calls.h"
+#include "workloads/cost/host_calls.h"
 
 namespace moebius {
 namespace {

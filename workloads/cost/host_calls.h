@@ -5,12 +5,21 @@
 // Measured forward of torch.nn.Linear, CPU time: 13.5 us on H100 DGX (Xeon 8480C), 33.2 us on GH200, 37.1 us
 // on GB200 (NVIDIA/TransformerEngine, issue 2053, 2025-08). The table, in parts of that:
 // - a module of Transformer Engine, its Linear forward 90.5 and 99.7 us on GH200 and GB200 (the same issue):
-//   2.7. Its way back takes 1.75 times as long as its way forward (issue 2897), half for each product: 2.4;
+//   2.7. Its way back takes 1.75 times as long as its way forward (issue 2897), half for each product: 2.4.
+//   In 8 bits 3 times that, with the casts of its operands: 3.6 times by issue 445 (1,024 x 1,024 x 1,024 on
+//   H100, 2.07 and 0.57 ms, 2023-10), more than twice by issue 761 (2024-04);
 // - products of experts: 64 of them in two products, 1.2 ms forward and 2.1 ms back on GB200, of sizes too
-//   small to be seen (issue 2897): the module, and 0.21 and 0.18 for each expert and product;
+//   small to be seen (issue 2897): the module, and 0.21 and 0.18 for each expert and product; in a loop over
+//   experts 37 us each on GH200, of which 17 are seen (160,000 products of experts become 5,000 grouped ones:
+//   148 -> 124 ms a sequence of Nemotron-H 120B on 128 of them, geodesic-megatron, 2026-08): 1.1;
 // - attention: a module, forward and back in one;
+// - collectives and messages: 76 us (_allgather_base_, pytorch issue 102434; 89 to 131 us by issue 138773):
+//   5.6;
 // - what moves tokens or chooses experts is written in elementary operations, about 0.4 each (5 us, the
-//   lower end of what eager operations take): router 10 of them, dispatch and combine 10, permutations 5;
+//   lower end of what eager operations take): router 17, 58 where its kernels are separate; combine 10 and
+//   dispatch as many, 14 more by the library's all-to-all (72 kernels around DeepSeek-V3's router, 31 fused,
+//   17 with DeepEP: Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization), which is two collectives;
+//   permutations 5;
 // - the delta rule in chunks: its 9 kernels (cost/delta_rule_model.cpp), a call each;
 // - all else: one.
 #pragma once

@@ -1,14 +1,33 @@
-#include "workloads/schedule/host_calls.h"
+#include "workloads/cost/host_calls.h"
 
 #include "models/layer_math.h"
+#include "workloads/cost/separate_kernels.h"
 
 namespace moebius {
 namespace {
 
 constexpr double kModule = 2.7, kProductBack = 2.4;
-constexpr double kExpert = 0.21, kExpertBack = 0.18;
+constexpr double kLowModule = 3;  // times that of BF16
+constexpr double kExpert = 0.21, kExpertBack = 0.18, kExpertOfLoop = 1.1;
+constexpr double kCollective = 5.6;
 constexpr double kElementary = 0.4;
-constexpr int kInRouter = 10, kInExchange = 10, kInPermutation = 5;
+constexpr int kInRouter = 17, kInSeparateRouter = 58, kInExchange = 10, kInLibraryDispatch = 14,
+              kInPermutation = 5;
+
+double of_module(const Op& op, double calls) {
+  return (op.dtype == DType::kBf16 ? 1 : kLowModule) * calls;
+}
+
+// Of all experts that a product is of.
+double of_experts(const Op& op, double calls) {
+  return op.shape.groups * (op.shape.heads == kSeparateKernels ? kExpertOfLoop : calls);
+}
+
+// Tokens and their weights travel apart by the library's all-to-all.
+double of_exchange(const Op& op) {
+  const bool apart = op.kind == OpKind::kDispatch && op.algorithm == Algorithm::kLibrary;
+  return (apart ? 2 : 1) * kCollective + (kInExchange + (apart ? kInLibraryDispatch : 0)) * kElementary;
+}
 
 }  // namespace
 
@@ -16,23 +35,23 @@ double host_calls(const Op& op) {
   switch (op.kind) {
     case OpKind::kGemm:
     case OpKind::kAttention:
-      return kModule;
+      return of_module(op, kModule);
     case OpKind::kGemmDgrad:
     case OpKind::kGemmWgrad:
-      return kProductBack;
+      return of_module(op, kProductBack);
     case OpKind::kAttentionGrad:
       return 2 * kProductBack;
     case OpKind::kGroupedGemm:
-      return kModule + op.shape.groups * kExpert;
+      return of_module(op, kModule) + of_experts(op, kExpert);
     case OpKind::kGroupedGemmDgrad:
     case OpKind::kGroupedGemmWgrad:
-      return kProductBack + op.shape.groups * kExpertBack;
+      return of_module(op, kProductBack) + of_experts(op, kExpertBack);
     case OpKind::kGate:
     case OpKind::kGateGrad:
-      return kInRouter * kElementary;
+      return (op.shape.heads == kSeparateKernels ? kInSeparateRouter : kInRouter) * kElementary;
     case OpKind::kDispatch:
     case OpKind::kCombine:
-      return kInExchange * kElementary;
+      return of_exchange(op);
     case OpKind::kPermute:
     case OpKind::kPermuteGrad:
     case OpKind::kUnpermute:
@@ -54,9 +73,6 @@ double host_calls(const Op& op) {
     case OpKind::kConcat:
     case OpKind::kMlaKeys:
     case OpKind::kMlaKeysGrad:
-    case OpKind::kLargest:
-    case OpKind::kQuantise:
-    case OpKind::kTransposeQuantise:
     case OpKind::kCrossEntropyStats:
     case OpKind::kCrossEntropy:
     case OpKind::kAdam:
@@ -72,6 +88,9 @@ double host_calls(const Op& op) {
     case OpKind::kGreedySample:
     case OpKind::kNextToken:
     case OpKind::kPlaceExperts:
+    case OpKind::kCopyToHost:
+    case OpKind::kCopyFromHost:
+      return 1;
     case OpKind::kAllReduce:
     case OpKind::kReduceScatter:
     case OpKind::kAllGather:
@@ -79,9 +98,11 @@ double host_calls(const Op& op) {
     case OpKind::kAllToAll:
     case OpKind::kSend:
     case OpKind::kRecv:
-    case OpKind::kCopyToHost:
-    case OpKind::kCopyFromHost:
-      return 1;
+      return kCollective;
+    case OpKind::kLargest:
+    case OpKind::kQuantise:
+    case OpKind::kTransposeQuantise:
+      return 0;  // of the module whose operand it is
   }
   return 1;
 }
