@@ -13,7 +13,6 @@ TEST_CASE("sharding, host memory and formats that do not go together are refused
   check(
       kTwoRegions,
       {
-          {"/plan/dp/shard", "8", "/plan/dp/shard: copies of shards are for zero 2 and 3, found zero 1"},
           {"/plan/dp/buffers", "copied",
            "/plan/dp/buffers: buffers of shards are for zero 2 and 3, found zero 1"},
           {"/plan/dp/zero", "3",
@@ -78,7 +77,10 @@ TEST_CASE("shards that do not divide the replicas, or that checkpoints do not kn
       "s.json: --set /plan/dp/zero: checkpoints are cut for parameters that ranks hold whole: with weights "
       "or "
       "save expected zero 0, 1 or 2, found 3");
-  CHECK(refusal(kTwoRegions, {{"/plan/dp/zero", "2"}, {"/plan/dp/shard", "64"}}) == "");
+  CHECK(refusal(kTwoRegions, {{"/plan/dp/zero", "0"}, {"/plan/dp/shard", "8"}}) ==
+        "s.json: --set /plan/dp/shard: copies of shards are for zero 1 to 3, found zero 0");
+  for (const char* zero : {"1", "2"})
+    CHECK(refusal(kTwoRegions, {{"/plan/dp/zero", zero}, {"/plan/dp/shard", "64"}}) == "");
   CHECK(refusal(kTwoRegions, {{"/plan/dp/zero", "2"},
                               {"/plan/offload", R"({"optimizer": true, "gradients": true})"}}) == "");
 }

@@ -9,8 +9,9 @@ namespace moebius {
 
 double board_limit(const Accelerator& chip, const Profile& profile) {
   if (chip.power.value <= 0) return profile.power.limit;
-  if (chip.id != profile.accelerator) return chip.power.value;
-  return std::min(profile.power.limit, chip.power.value);
+  const bool as_measured =
+      chip.id == profile.accelerator && chip.power.value == profile.reference.power.value;
+  return as_measured ? profile.power.limit : chip.power.value;
 }
 
 const Profile* profile_with_power(const std::vector<Profile>& profiles) {

@@ -8,8 +8,8 @@
 
 namespace moebius {
 
-// Watts that the chip's board may draw: its own limit where the profile is of another chip, of one with the
-// same limit or none stated the profile's, else the lower one.
+// Watts that the chip's board may draw: the profile's limit where that is of this chip with the power that it
+// had then, or where none is stated; else its own.
 double board_limit(const Accelerator& chip, const Profile& profile);
 
 // The first one that knows what its board draws; null: none does.

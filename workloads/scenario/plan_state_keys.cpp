@@ -97,7 +97,7 @@ void read_data_parallelism(Section section, TrainingPlan& plan) {
                      "sharded over replicas: 0 nothing; 1 optimizer states; 2 gradients too, which are "
                      "reduced in every microbatch; 3 parameters too, gathered before use, forward and back");
   plan.shard = static_cast<int>(section.integer("shard", {0, 1 << 20}, 0,
-                                                "zero 2, 3: neighbouring replicas that share one copy of "
+                                                "zero 1 to 3: neighbouring replicas that share one copy of "
                                                 "what is sharded; other copies are replicas; 0: all"));
   plan.group_layers = static_cast<int>(
       section.integer("group_layers", {1, 1 << 16}, 1,
@@ -260,7 +260,7 @@ class StateChecks {
 
   void shards() const {
     if (plan_.shard == 0) return;
-    require(plan_.zero >= 2, "/plan/dp/shard", "copies of shards are for zero 2 and 3, found zero {}",
+    require(plan_.zero >= 1, "/plan/dp/shard", "copies of shards are for zero 1 to 3, found zero {}",
             plan_.zero);
     const int dense = plan_.cp * plan_.dp, experts = plan_.tp * plan_.cp * plan_.dp / plan_.expert_ranks();
     require(dense % plan_.shard == 0, "/plan/dp/shard",

@@ -46,6 +46,19 @@ TEST_CASE("a board with a lower limit stays under it") {
   CHECK(power.watts(gemm(DType::kBf16), {.seconds = 5e-6, .memory_bytes = 40e6}) == 400);
 }
 
+TEST_CASE("a board of other power than the measured one has its own limit, lower or higher") {
+  Profile measured = profile();
+  measured.accelerator = "h200-sxm";
+  measured.reference = h200();
+  measured.power.limit = 650;
+  CHECK(board_limit(h200(), measured) == 650);
+  Accelerator changed = h200();
+  for (const double watts : {400.0, 690.0, 1500.0}) {
+    changed.power = {watts};
+    CHECK(board_limit(changed, measured) == watts);
+  }
+}
+
 TEST_CASE("a type that the chip multiplies in a wider one draws as that one") {
   Accelerator chip = h200();
   chip.peak[static_cast<int>(DType::kFp8)] = {0};

@@ -87,6 +87,23 @@ TEST_CASE("two copies of shards over four replicas take twice the memory of one"
     CHECK(kept(two, kind) == 2 * kept(one, kind));
 }
 
+// InternEvo's zero1 and Megatron-Core's num_distributed_optimizer_instances: states are cut in each copy.
+TEST_CASE(
+    "sums that stay whole are reduced over all replicas, and weights gathered in each copy of their states") {
+  TrainingJob job = dense_job();
+  job.plan.zero = 1;
+  const ClassMemory one = memory_of(job);
+  const double p = count_parameters(job.model).total();
+  CHECK(payload(job, OpKind::kReduceScatter, Phase::kOptimizer) == 2 * p);
+  job.plan.shard = 2;
+  const ClassMemory two = memory_of(job);
+  CHECK(kept(two, MemoryKind::kOptimizer) == 2 * kept(one, MemoryKind::kOptimizer));
+  CHECK(kept(two, MemoryKind::kGradients) == kept(one, MemoryKind::kGradients));
+  CHECK(payload(job, OpKind::kReduceScatter, Phase::kOptimizer) == 0);
+  CHECK(payload(job, OpKind::kAllReduce, Phase::kOptimizer) == 2 * p);
+  CHECK(payload(job, OpKind::kAllGather, Phase::kOptimizer) == 2 * p);
+}
+
 // ZeRO-3's communication (section 7.2 there): parameters are gathered once forward and once backward,
 // gradients reduced once: 3 P in all, against 2 P of an all-reduce. The embedding is not read backward.
 TEST_CASE("sharded parameters are gathered once in each pass, and sums of gradients scattered once") {

@@ -38,6 +38,12 @@ int shards_among(const TrainingPlan& plan, GroupRole holders) {
   return plan.zero > 0 ? num_holders(plan, holders) : 1;
 }
 
+// Gradients that stay whole are summed as such where their shards stand in several copies.
+bool sums_into_shards(const TrainingPlan& plan, GroupRole holders) {
+  const int shards = shards_among(plan, holders);
+  return shards > 1 && (plan.zero >= 2 || shards == num_holders(plan, holders));
+}
+
 GroupRole shard_group_of(const TrainingPlan& plan, GroupRole holders) {
   return holders == GroupRole::kDenseData ? holders : shard_group(plan, are_experts(holders));
 }
@@ -183,7 +189,8 @@ class OptimizerWriter {
     return copies * in_tensor_group * (stands_twice(parameter) ? 2 : 1);
   }
 
-  // The squares of all gradients of the model, a number that every rank waits for (Megatron-LM, clip_grads.py).
+  // The squares of all gradients of the model, a number that every rank waits for (Megatron-LM,
+  // clip_grads.py).
   void write_norm(const std::vector<StageParameter>& parameters) {
     const TensorId own = builder_.transient(1, 1, DType::kFp32, Role::kDense);
     std::map<std::pair<GroupRole, int>, std::vector<TensorId>> alike;
@@ -332,7 +339,7 @@ void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& inp
         if (of_group(parameter)) bucket.out.push_back(builder.add(gradient_shard_of(parameter.weight, plan)));
       }
     }
-    const bool cut = shards_among(plan, holders) > 1;
+    const bool cut = sums_into_shards(plan, holders);
     const GroupRole group = cut ? shard_group_of(plan, holders) : holders;
     write_buckets(builder, bucket_op(cut ? OpKind::kReduceScatter : OpKind::kAllReduce, group, role), bucket,
                   wire_of_gradients(plan));

@@ -108,7 +108,7 @@ std::string offload_line(const Offload& offload) {
 }  // namespace
 
 std::string describe_state(const TrainingPlan& plan) {
-  std::string text = plan.zero >= 2 ? sharding_line(plan) : "";
+  std::string text = plan.zero >= 2 || plan.shard > 0 ? sharding_line(plan) : "";
   text += offload_line(plan.offload);
   if (plan.recompute == RecomputePolicy::kHybrid)
     text += fmt::format("recompute      what does not fit in {}\n", to_text(plan.recompute_budget));
