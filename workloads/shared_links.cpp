@@ -61,12 +61,9 @@ BesideFigures tokens_with(const Job& job, const StartExecutor& start, SizeOfShap
   Scenario& scenario = alone->scenario;
   if (network < 1) {
     FabricSpec spec = scenario.cluster->fabric.spec();
-    const CollectiveSource collectives = scenario.cluster->collectives;
-    const Time launch = scenario.cluster->launch;
     spec.transport_efficiency *= network;  // of the NICs, whether the fabric or the chip gives their rate
-    scenario.cluster = build_cluster(scenario.cluster->pools, spec, Place{scenario.file, "/cluster", 0});
-    scenario.cluster->collectives = collectives;
-    scenario.cluster->launch = launch;
+    Cluster& cluster = *scenario.cluster;
+    cluster.fabric = build_cluster(cluster.pools, spec, Place{scenario.file, "/cluster", 0}).fabric;
   }
   const Outcome outcome = perform(*alone, start, {.wants_spans = false, .quiet = true});
   const std::string json = report_json(outcome.report);

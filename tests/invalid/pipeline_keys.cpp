@@ -16,10 +16,15 @@ TEST_CASE("a schedule is one of those that there are, slicing a name or a list")
        {"/plan/pp/slicing", "even", R"(/plan/pp/slicing: 61 layers do not divide over 16 stages)"},
        {"/plan/pp/slicing", "even-with-ends",
         R"(/plan/pp/slicing: 63 layers, embedding and head counted as one each, do not divide over 16 stages)"},
-       {"/plan/pp/slicing", "[4, 0, 4]", R"(/plan/pp/slicing: expected at least 1 layer on stage 1, found 0)"},
+       {"/plan/pp/slicing", "[4, 0, 4]",
+        R"(/plan/pp/slicing: expected at least 1 layer on stage 1, found 0)"},
        {"/plan/pp/slicing", "[30, 31]", R"(/plan/pp/slicing: layers of 2 stages, but there are 16)"},
        {"/plan/pp/slicing", "[4,4,4,4,4,4,4,4,4,4,4,4,4,4,4,4]",
         R"(/plan/pp/slicing: 64 layers in all, but deepseek-v3 has 61)"}});
+  CHECK_THAT(refusal(kTraining, {{"/plan/pp/schedule", "interleaved"},
+                                 {"/plan/pp/virtual", "2"},
+                                 {"/plan/pp/slicing", "[30, 31]"}}),
+             Catch::EndsWith("layers of 2 stages, but there are 32, 2 on each of 16 ranks"));
 }
 
 TEST_CASE("messages can be cut over ranks that hold the same activations") {
@@ -61,8 +66,10 @@ TEST_CASE("a schedule says what it needs of stages and microbatches") {
 }
 
 TEST_CASE("two microbatches side by side are for 1F1B with an exchange of experts beside compute") {
-  CHECK_THAT(refusal(kTraining, {{"/plan/pp/schedule", "gpipe"}, {"/plan/overlap/two_batch", "true"}}),
-             Catch::Contains(R"(/plan/overlap/two_batch: two_batch is for schedules "1f1b" and "interleaved", found "gpipe")"));
+  CHECK_THAT(
+      refusal(kTraining, {{"/plan/pp/schedule", "gpipe"}, {"/plan/overlap/two_batch", "true"}}),
+      Catch::Contains(
+          R"(/plan/overlap/two_batch: two_batch is for schedules "1f1b" and "interleaved", found "gpipe")"));
   CHECK_THAT(refusal(kTraining, {{"/plan/pp/schedule", "1f1b"},
                                  {"/plan/overlap/two_batch", "true"},
                                  {"/plan/overlap/dispatch_combine", "false"}}),

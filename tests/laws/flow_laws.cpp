@@ -124,6 +124,18 @@ TEST_CASE("a flow alone takes by sharing what it takes packet by packet") {
   }
 }
 
+// Whatever rail a receiver is on: a NIC sends what other devices of its node have for its rail, and drops
+// none.
+TEST_CASE("an all-to-all over rails takes packet by packet what it takes by sharing") {
+  World world = kHosts;
+  world.nodes = world.per_node = 4;
+  world.link = 400e9;
+  const Cluster cluster = with_transport(world, eqds());
+  CollectiveWorkload work = work_of(FlowPattern::kAllToAll);
+  work.ranks = 16;
+  CHECK(run(work, cluster, NetworkDetail::kPacket).max_s == Approx(run(work, cluster).max_s).epsilon(0.03));
+}
+
 // Packets of 9000 B with the same header waste less: 8936/9000 instead of 4086/4150, and as much credit for
 // each byte of it.
 TEST_CASE("a run by packets obeys the transport that its fabric names") {

@@ -131,7 +131,10 @@ class PipelineChecks {
             "expected another policy");
     if (plan_.layers.empty()) return even(stages, layers);
     const auto given = static_cast<int>(plan_.layers.size());
-    require(given == stages, "/plan/pp/slicing", "layers of {} stages, but there are {}", given, stages);
+    const int each = stages / plan_.pp;
+    const std::string of_ranks = each > 1 ? fmt::format(", {} on each of {} ranks", each, plan_.pp) : "";
+    require(given == stages, "/plan/pp/slicing", "layers of {} stages, but there are {}{}", given, stages,
+            of_ranks);
     const std::int64_t sum = std::accumulate(plan_.layers.begin(), plan_.layers.end(), std::int64_t{0});
     require(sum == layers, "/plan/pp/slicing", "{} layers in all, but {} has {}", sum, scenario_.model.id,
             layers);

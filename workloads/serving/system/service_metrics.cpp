@@ -32,7 +32,7 @@ void ServiceMetrics::finished(const RequestMoments& request) {
   ++finished_;
   figures.met += meets(request, goals_[request.service_class]) ? 1 : 0;
   figures.input += request.input;
-  figures.output += request.output;
+  figures.output += request.output - request.brought;
   figures.ttft.add(ttft_of(request));
   figures.e2e.add(request.last_token + request.last_back - request.arrival);
   if (request.output > 1) figures.tpot.add(tpot_of(request));

@@ -144,7 +144,8 @@ void ServingSystem::State::finish(std::int32_t id) {
   learn_per_token(id);
   router->left(request.decode, rules.classes[request.moments.service_class]);
   pools[request.prefill.pool].tokens[request.moments.service_class].input += request.moments.input;
-  pools[request.decode.pool].tokens[request.moments.service_class].output += request.moments.output;
+  pools[request.decode.pool].tokens[request.moments.service_class].output +=
+      request.moments.output - request.moments.brought;
   metrics.finished(request.moments);
   if (rules.observer) rules.observer->finished(request.moments);
   feed.answered(request.tag, now + request.moments.last_back);
