@@ -49,7 +49,18 @@ TEST_CASE("keys of tiers are refused where there is no tier") {
          {"/plan/cache/prefetch", "{\"policy\": \"wait\"}",
           "/plan/cache/prefetch: \"prefetch\" counts only with a tier below device memory"},
          {"/plan/cache/ssd", "{\"capacity\": \"1 TB\"}",
-          "/plan/cache/ssd/device: expected a name of `moebius list storage`, found none"}});
+          "/plan/cache/ssd/device: expected a name of `moebius list storage`, found none"},
+         {"/plan/cache/ssd", "{\"queue_depth\": 8}",
+          "/plan/cache/ssd/queue_depth: \"queue_depth\" counts only with \"capacity\""},
+         {"/plan/cache/dram", "{\"price\": 1}",
+          "/plan/cache/dram/price: \"price\" counts only with \"capacity\""}});
+}
+
+TEST_CASE("keys that nothing would read are refused with what they count with") {
+  check("smoke/serve-apart.json",
+        {{"/plan/decode/experts", "{\"ep\": 4}", "/plan/decode/experts/ep: \"ep\" counts only with \"pool\""},
+         {"/cluster/variation", "{\"law\": \"lognormal\"}",
+          "/cluster/variation/law: \"law\" counts only with \"sigma\""}});
 }
 
 }  // namespace moebius

@@ -81,6 +81,8 @@ void read_ssd(Section section, TierPlan& tiers, const Catalog* catalog) {
   tiers.ssd_second_use =
       section.choice<bool>("admission", kDriveAdmissions, false, "which blocks go to the drives");
   tiers.ssd_price = section.number("price", {0, 1e4}, 0, kPriceHelp);
+  for (const char* key : {"device", "devices", "queue_depth", "admission", "price"})
+    section.allow_only(key, section.given("capacity"), "\"capacity\"");
   section.finish();
 }
 
@@ -154,6 +156,7 @@ void read_tier_keys(Section& cache, ServicePlan& service, const Catalog* catalog
   Section dram = cache.object("dram", false, "a tier in the host memory of each node");
   tiers.dram = dram.bytes("capacity", Bytes{}, "of a node, for blocks; left out: there is no such tier");
   tiers.dram_price = dram.number("price", {0, 1e4}, 0, kPriceHelp);
+  dram.allow_only("price", dram.given("capacity"), "\"capacity\"");
   dram.finish();
   read_ssd(cache.object("ssd", false, "a tier on the drives of each node"), tiers, catalog);
   read_index(cache.object("index", false, "which blocks a node finds"), tiers);

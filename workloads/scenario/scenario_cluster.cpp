@@ -58,6 +58,7 @@ SpeedVariation read_variation(Section section) {
   variation.law = section.choice<SpeedLaw>("law", std::span<const Named<SpeedLaw>>(kSpeedLaws),
                                            SpeedLaw::kNormal, "of the speed of each device, drawn once");
   variation.sigma = section.number("sigma", {0, 0.11}, 0, "of the speeds; 0: all alike");
+  section.allow_only("law", section.given("sigma"), "\"sigma\"");
   variation.power = section.number(
       "power", {0, 0.2}, variation.sigma > 0 ? 0 : SpeedVariation::kPower,
       "spread of what boards of one kind draw for the same work: at their power limit the "

@@ -65,6 +65,7 @@ void read_separate_experts(Section& phase, Section& attention, PhaseKeys& keys) 
   keys.expert_pool = experts.text("pool", "", "whose devices");
   keys.expert_ranks =
       static_cast<int>(experts.integer("ep", {0, kMostRanks}, 0, "ranks that share them; 0: all devices"));
+  experts.allow_only("ep", !keys.expert_pool.empty(), "\"pool\"");
   experts.finish();
   keys.microbatches = static_cast<int>(
       phase.integer("microbatches", {1, kMostMicrobatches}, 3,

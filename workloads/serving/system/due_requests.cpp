@@ -51,7 +51,8 @@ bool DueRequests::holds_next() {
     before->second.next = std::make_unique<Waiting>(std::move(waiting));
     return true;
   }
-  waiting.request.arrival = std::max(waiting.request.arrival, later(before->second.end, waiting.request.pause));
+  waiting.request.arrival =
+      std::max(waiting.request.arrival, later(before->second.end, waiting.request.pause));
   answers_.erase(before);
   release(std::move(waiting));
   return true;

@@ -45,8 +45,7 @@ Time HostLane::show(Time ready, Time after) {
 
 HostLane::Turn HostLane::turn(Time now, Time device, const HostWork& work) {
   const std::int64_t prepared = costs_.by_change ? work.changes : work.sequences;
-  const Time before =
-      later(later(pending_, costs_.per_iteration), repeated(costs_.per_sequence, prepared));
+  const Time before = later(later(pending_, costs_.per_iteration), repeated(costs_.per_sequence, prepared));
   begun_ = start(now, before, work.anew);
   pending_ = {};
   totals_.waits += begun_ - now;
