@@ -52,6 +52,7 @@
 #include "workloads/report/expert_map.h"
 #include "workloads/report/queue_picture.h"
 #include "workloads/report/report.h"
+#include "workloads/report/report_figures.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/schedule_dump.h"
 #include "workloads/study/mixed/mixed_commands.h"
@@ -175,6 +176,7 @@ int run_body(const RunArguments& arguments) {
     write_run(arguments.out, {json, text, experts_svg(outcome.report), queues_svg(outcome.report)},
               outcome.timeline);
   if (!outcome.interrupted.empty()) throw run_error(outcome.interrupted);
+  require_expected_figures(outcome.report);
   return 0;
 }
 

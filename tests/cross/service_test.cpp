@@ -62,6 +62,16 @@ TEST_CASE(
   CHECK(run.out.find("paged_attention") != std::string::npos);
 }
 
+TEST_CASE("a service under a framework is explained where its every op is carried out") {
+  const auto run =
+      test::run_moebius("run " + test::scenario_file("smoke/serve-framework.json") +
+                        " --explain --set /plan/steps=full --set /workload/trace/requests=4 --set "
+                        "/workload/trace/input=64 --set /workload/trace/output=3 --set /workload/users=2");
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.find("the first of 6 iterations, by layer") != std::string::npos);
+  CHECK(run.out.find("attention          attention") != std::string::npos);
+}
+
 TEST_CASE("a whole service has no schedule to dump") {
   const auto run = test::run_moebius("run " + kApart + " --dump /dev/null");
   CHECK(run.exit_code == 2);

@@ -42,6 +42,8 @@ TEST_CASE("keys of an engine that nothing reads are refused") {
         R"(/plan/scheduler/output_workers: "output_workers" counts only with pipeline "parallel")");
   check(kSmall, "/plan/scheduler/captured_step", "4",
         R"(/plan/scheduler/captured_step: "captured_step" counts only with launch "graph")");
+  check(kSmall, "/plan/scheduler/captured_prompts", "512",
+        R"(/plan/scheduler/captured_prompts: "captured_prompts" counts only with launch "graph")");
 }
 
 TEST_CASE("slots and layouts say what they do not go with") {
@@ -63,12 +65,14 @@ TEST_CASE("the engine around iterations needs iterations that are timed on a gri
   const std::string timed = R"( simulated with steps "surface" only, found "full")";
   CHECK_THAT(full("/plan/scheduler/policy", "slots"),
              Catch::Contains("/plan/scheduler: the engine around iterations is" + timed));
-  CHECK_THAT(full("/workload/users", "4"),
-             Catch::Contains("/workload/users: users who ask again are" + timed));
-  CHECK_THAT(full("/plan/scheduler/batching", "mixed"),
-             Catch::Contains("/plan/scheduler/batching: prompts beside decoding are" + timed));
   CHECK_THAT(full("/plan/decode/speculative", R"({"mtp": 1, "acceptance": 0.8, "model": "qwen3-8b"})"),
              Catch::Contains("/plan/decode/speculative: guesses are" + timed));
+  // What a framework's host takes is left out where nothing but its name says it.
+  CHECK(full("/plan/framework", "vllm").empty());
+  CHECK_THAT(
+      refusal(kSmall,
+              {{"/plan/steps", "full"}, {"/plan/framework", "vllm"}, {"/plan/scheduler/launch", "graph"}}),
+      Catch::Contains("/plan/scheduler: the engine around iterations is" + timed));
   // Where it is not said, such a batch is timed.
   CHECK(refusal(kSmall, {{"/plan/scheduler/policy", "slots"}}).empty());
 }

@@ -23,6 +23,13 @@ TEST_CASE("degrees of serving that do not fit are refused with the numbers") {
   CHECK(refusal(kLarge, "/plan/decode/attention/dp", "0") == "");  // all devices
 }
 
+TEST_CASE("a service whose weights do not fit cannot be told to run all the same") {
+  CHECK(refusal(kSmall, "/plan/memory", "report") == "");
+  check(kApart, "/plan/memory", "report",
+        "/plan/memory: a service runs as many sequences as its cache has room for, so that weights have to "
+        "fit: expected \"enforce\"");
+}
+
 TEST_CASE("what one pool cannot do or is not there yet is refused by name") {
   check(kLarge, "/plan/prefill/attention/dp", "8",
         "/plan/prefill/attention: dp 8 differs from decode's 16: one pool does both");

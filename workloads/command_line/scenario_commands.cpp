@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/report/summary.h"
+#include "workloads/service_pools.h"
 #include "workloads/study/check_study.h"
 
 namespace moebius {
@@ -30,6 +31,7 @@ Command check_command() {
     const Job job = scenario->read();
     print(settings_text(job));
     require_fit(job);
+    if (job.is_service()) service_pools(job.scenario);  // run_error where weights leave no room for a cache
     return 0;
   };
   return {"check", "validate a scenario or a study; print every setting in use and the memory it needs",

@@ -56,8 +56,8 @@ FigureRows reinforcement_rows(const ReinforcementFigures& figures) {
 }
 
 FigureRows pass_rows(const PassSeconds& passes) {
-  return {{"forward_s", passes.forward},       {"backward_s", passes.backward},
-          {"weight_s", passes.weight},         {"overlapped_s", passes.overlapped},
+  return {{"forward_s", passes.forward},        {"backward_s", passes.backward},
+          {"weight_s", passes.weight},          {"overlapped_s", passes.overlapped},
           {"between_passes_s", passes.between}, {"optimizer_pass_s", passes.optimizer}};
 }
 

@@ -93,10 +93,10 @@ TimeFigures time_figures(const Report& report) {
   figures.whole = report.metrics.makespan.seconds() / steps;
   figures.optimizer = sums.optimizer / steps;
   for (int i = 0; i < kNumOpKinds; ++i) {
-    const TimeFigures::Kind kind{static_cast<OpKind>(i), sums.compute[i] / steps,
-                                 sums.communication[i] / steps, sums.exposed[i] / steps,
-                                 sums.waiting[i] / steps,
-                                 report.metrics.flops_by_kind[i] / steps / report.scenario->ranks()};
+    const TimeFigures::Kind kind{
+        static_cast<OpKind>(i),        sums.compute[i] / steps,
+        sums.communication[i] / steps, sums.exposed[i] / steps,
+        sums.waiting[i] / steps,       report.metrics.flops_by_kind[i] / steps / report.scenario->ranks()};
     figures.compute += kind.compute;
     figures.exposed += kind.exposed;
     figures.hidden += rest(kind.busy, kind.exposed);
@@ -205,6 +205,13 @@ std::string_view to_string(JudgedExpectation::Verdict verdict) {
       return "absent";
   }
   return "";
+}
+
+void require_expected_figures(const Report& report) {
+  for (const JudgedExpectation& judged : judge_expectations(report))
+    if (judged.verdict == JudgedExpectation::Verdict::kAbsent)
+      throw run_error(fmt::format("{}: \"expect\" names \"{}\", which this run does not report",
+                                  report.scenario->name, judged.row->metric));
 }
 
 }  // namespace moebius

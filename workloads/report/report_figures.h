@@ -91,5 +91,7 @@ struct JudgedExpectation {
 };
 std::string_view to_string(JudgedExpectation::Verdict verdict);
 std::vector<JudgedExpectation> judge_expectations(const Report& report);
+// run_error that names the first expected figure that the report does not have.
+void require_expected_figures(const Report& report);
 
 }  // namespace moebius

@@ -1,5 +1,7 @@
 #include "workloads/report/report_phase.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "workloads/report/number_text.h"
@@ -13,11 +15,12 @@ struct NodeFigure {
   int devices = 1;
 };
 
-// Devices that the instances leave over do not count.
+// Devices that the instances leave over do not count: a node of which fewer serve is as many.
 NodeFigure by_node(const Report& report) {
   const ServicePhase& phase = report.scenario->service.phases.front();
-  const int of_node = report.scenario->cluster->pools[phase.pool].node.accelerators;
-  const double nodes = static_cast<double>(phase.instances) * phase.plan.ranks() / of_node;
+  const int serving = phase.instances * phase.plan.ranks();
+  const int of_node = std::min(serving, report.scenario->cluster->pools[phase.pool].node.accelerators);
+  const double nodes = static_cast<double>(serving) / of_node;
   if (phase.role == PoolRole::kPrefill)
     return {"input_tokens_per_s_per_node", "input_tokens_per_s_per_device", "input",
             report.serving->input_tokens_per_s / nodes, of_node};
@@ -41,7 +44,7 @@ void add_phase_rows(FigureTree& tree, const Report& report) {
 std::string phase_text(const Report& report) {
   if (!one_phase(report)) return "";
   const NodeFigure figure = by_node(report);
-  return fmt::format("  {} tokens/s a node of {} devices: {}\n", figure.text, figure.devices,
+  return fmt::format("  {} tokens/s a node of {} devices that serve: {}\n", figure.text, figure.devices,
                      rate_text(figure.tokens));
 }
 

@@ -18,7 +18,11 @@ double million(double usd, std::int64_t tokens) {
   return share(1e6 * usd, static_cast<double>(tokens));
 }
 
-FigureTree class_tree(const ServiceFigures& service, std::size_t index) {
+std::int64_t paid_tokens(std::int64_t input, std::int64_t output, PoolRole does) {
+  return (does == PoolRole::kDecode ? 0 : input) + output;
+}
+
+FigureTree class_tree(const ServiceFigures& service, std::size_t index, PoolRole does) {
   const ServiceClassFigures& of = service.classes[index];
   const double seconds = service.span.seconds();
   FigureTree tree{
@@ -34,7 +38,8 @@ FigureTree class_tree(const ServiceFigures& service, std::size_t index) {
   if (service.cost.unknown.empty()) {
     const double usd = service.cost.class_usd[index];
     tree.rows.emplace_back("usd", usd);
-    tree.rows.emplace_back("usd_per_million_tokens", million(usd, of.run.input + of.run.output));
+    tree.rows.emplace_back("usd_per_million_tokens",
+                           million(usd, paid_tokens(of.run.input, of.run.output, does)));
   }
   tree.parts = {{"ttft_s", spread_tree(of.run.ttft.spread())},
                 {"tpot_s", spread_tree(of.run.tpot.spread())},
@@ -43,14 +48,22 @@ FigureTree class_tree(const ServiceFigures& service, std::size_t index) {
   return tree;
 }
 
-FigureTree pool_cost_tree(const ServicePoolFigures& pool, const PoolCost& cost) {
+void add_figure(FigureTree& tree, const char* key, double figure, bool exists) {
+  if (exists)
+    tree.rows.emplace_back(key, figure);
+  else
+    tree.rows.emplace_back(key, nullptr);
+}
+
+FigureTree pool_cost_tree(const ServicePoolFigures& pool, const PoolCost& cost, bool prompts) {
   FigureTree tree;
-  if (pool.tariff.usd_per_hour > 0)
+  if (pool.tariff.usd_per_hour > 0) {
     tree.rows = {{"usd_per_hour_of_a_device", pool.tariff.usd_per_hour},
                  {"usd", cost.usd},
-                 {"usd_idle", cost.usd_idle},
-                 {"usd_per_million_input_tokens", 1e6 * cost.usd_per_input_token},
-                 {"usd_per_million_output_tokens", 1e6 * cost.usd_per_output_token}};
+                 {"usd_idle", cost.usd_idle}};
+    add_figure(tree, "usd_per_million_input_tokens", 1e6 * cost.usd_per_input_token, prompts);
+    tree.rows.emplace_back("usd_per_million_output_tokens", 1e6 * cost.usd_per_output_token);
+  }
   if (pool.tariff.tiers_usd_per_hour > 0)
     tree.rows.emplace_back("tiers_usd_per_hour_of_a_device", pool.tariff.tiers_usd_per_hour);
   tree.rows.emplace_back("joules", cost.joules);
@@ -71,16 +84,17 @@ FigureTree goal_tree(const ServiceGoal& goal) {
   return tree;
 }
 
-void add_classes(FigureTree& tree, const ServiceFigures& service) {
+void add_classes(FigureTree& tree, const ServiceFigures& service, PoolRole does) {
   FigureTree classes;
   for (std::size_t i = 0; i < service.classes.size(); ++i)
     if (!service.classes[i].name.empty())
-      classes.parts.emplace_back(service.classes[i].name, class_tree(service, i));
+      classes.parts.emplace_back(service.classes[i].name, class_tree(service, i, does));
   if (!classes.parts.empty()) tree.parts.emplace_back("classes", std::move(classes));
 }
 
-void add_cost(FigureTree& tree, const ServiceFigures& service) {
+void add_cost(FigureTree& tree, const ServiceFigures& service, PoolRole does) {
   const CostFigures& all = service.cost;
+  const bool prompts = does != PoolRole::kDecode;
   FigureTree cost;
   if (all.unknown.empty()) {
     double input = 0, output = 0;
@@ -93,10 +107,11 @@ void add_cost(FigureTree& tree, const ServiceFigures& service) {
     }
     cost.rows = {{"usd_per_hour", share(all.usd * 3600, service.span.seconds())},
                  {"usd", all.usd},
-                 {"usd_idle", all.usd_idle},
-                 {"usd_per_million_tokens", million(all.usd, all.input + all.output)},
-                 {"usd_per_million_input_tokens", million(input, all.input)},
-                 {"usd_per_million_output_tokens", million(output, all.output)}};
+                 {"usd_idle", all.usd_idle}};
+    cost.rows.emplace_back("usd_per_million_tokens",
+                           million(all.usd, paid_tokens(all.input, all.output, does)));
+    add_figure(cost, "usd_per_million_input_tokens", million(input, all.input), prompts);
+    cost.rows.emplace_back("usd_per_million_output_tokens", million(output, all.output));
     std::int64_t good = 0;
     for (const ServiceClassFigures& of : service.classes) good += of.run.met;
     cost.rows.emplace_back("usd_per_thousand_good_requests", share(1e3 * all.usd, static_cast<double>(good)));
@@ -104,12 +119,13 @@ void add_cost(FigureTree& tree, const ServiceFigures& service) {
   cost.rows.emplace_back("joules_per_output_token", share(all.joules, static_cast<double>(all.output)));
   FigureTree pools;
   for (std::size_t i = 0; i < service.pools.size(); ++i)
-    pools.parts.emplace_back(service.pools[i].run.name, pool_cost_tree(service.pools[i], all.pools[i]));
+    pools.parts.emplace_back(service.pools[i].run.name,
+                             pool_cost_tree(service.pools[i], all.pools[i], prompts));
   cost.parts.emplace_back("pools", std::move(pools));
   tree.parts.emplace_back("cost", std::move(cost));
 }
 
-std::string classes_text(const ServiceFigures& service) {
+std::string classes_text(const ServiceFigures& service, PoolRole does) {
   std::string text;
   if (service.classes.size() < 2) return text;
   const Out out = std::back_inserter(text);
@@ -120,7 +136,8 @@ std::string classes_text(const ServiceFigures& service) {
     const double met = share(static_cast<double>(of.run.met), static_cast<double>(of.run.submitted));
     const std::string usd =
         service.cost.unknown.empty()
-            ? fmt::format("{:.3g}", million(service.cost.class_usd[i], of.run.input + of.run.output))
+            ? fmt::format("{:.3g}",
+                          million(service.cost.class_usd[i], paid_tokens(of.run.input, of.run.output, does)))
             : "-";
     fmt::format_to(out, "  {:<14} {:>10} {:>10} {:>9.1f}% {:>10} {:>10} {:>10} {:>14}\n", of.name,
                    grouped(of.run.submitted), grouped(of.run.rejected), 100 * met,
@@ -130,7 +147,7 @@ std::string classes_text(const ServiceFigures& service) {
   return text;
 }
 
-std::string cost_text(const ServiceFigures& service) {
+std::string cost_text(const ServiceFigures& service, PoolRole does) {
   const CostFigures& all = service.cost;
   std::string text;
   const Out out = std::back_inserter(text);
@@ -146,17 +163,21 @@ std::string cost_text(const ServiceFigures& service) {
     fmt::format_to(out, "  cost               not known: no price of {} in the catalog\n", all.unknown);
     return text;
   }
-  fmt::format_to(
-      out,
-      "  cost               {:.4g} USD an hour, {:.4g} USD a million tokens (in and out), {:.1f}% idle\n",
-      share(all.usd * 3600, service.span.seconds()), million(all.usd, all.input + all.output),
-      100 * share(all.usd_idle, all.usd));
+  const bool prompts = does != PoolRole::kDecode;
+  fmt::format_to(out,
+                 "  cost               {:.4g} USD an hour, {:.4g} USD a million tokens ({}), {:.1f}% idle\n",
+                 share(all.usd * 3600, service.span.seconds()),
+                 million(all.usd, paid_tokens(all.input, all.output, does)), prompts ? "in and out" : "out",
+                 100 * share(all.usd_idle, all.usd));
   for (std::size_t i = 0; i < service.pools.size(); ++i) {
     const ServicePoolFigures& pool = service.pools[i];
     const PoolCost& of = all.pools[i];
-    fmt::format_to(out, "  {}: {} at {:.3g} USD an hour ({}); {:.3g} USD a million tokens in, {:.3g} out\n",
-                   pool.run.name, pool.tariff.accelerator, pool.tariff.usd_per_hour,
-                   price_source(pool.tariff), 1e6 * of.usd_per_input_token, 1e6 * of.usd_per_output_token);
+    const std::string tokens =
+        prompts ? fmt::format("{:.3g} USD a million tokens in, {:.3g} out", 1e6 * of.usd_per_input_token,
+                              1e6 * of.usd_per_output_token)
+                : fmt::format("{:.3g} USD a million tokens out", 1e6 * of.usd_per_output_token);
+    fmt::format_to(out, "  {}: {} at {:.3g} USD an hour ({}); {}\n", pool.run.name, pool.tariff.accelerator,
+                   pool.tariff.usd_per_hour, price_source(pool.tariff), tokens);
     if (pool.tariff.tiers_usd_per_hour > 0)
       fmt::format_to(out, "  {}: a device's share of host memory and drives {:.3g} USD an hour, in these\n",
                      pool.run.name, pool.tariff.tiers_usd_per_hour);

@@ -72,8 +72,8 @@ void add_service(FigureTree& tree, const ServiceFigures& service, const ServiceP
   tree.parts.emplace_back("pools", std::move(pools));
   if (service.encoder) tree.parts.emplace_back("encoder", encoder_tree(*service.encoder));
   if (!service.series.moments.empty()) tree.parts.emplace_back("series", series_tree(service));
-  add_classes(tree, service);
-  add_cost(tree, service);
+  add_classes(tree, service, plan.does);
+  add_cost(tree, service, plan.does);
 }
 
 void spread_line(Out out, std::string_view name, const Spread& spread) {
@@ -88,12 +88,25 @@ std::string exchange_text(const ServingPlan& plan) {
                      dispatch_name(plan.decode_exchange));
 }
 
+std::string format_text(DType arithmetic, DType weights) {
+  const std::string text{to_string(arithmetic)};
+  return weights == arithmetic ? text : fmt::format("{} with {} weights", text, to_string(weights));
+}
+
+// "bf16, experts bf16 with fp4 weights, cache bf16".
+std::string formats_text(const Model& model, const ServingPlan& plan) {
+  const DType experts = plan.expert_gemm.value_or(plan.gemm);
+  const std::string dense = format_text(plan.gemm, plan.weights.value_or(plan.gemm)),
+                    of_experts = format_text(experts, plan.expert_weights.value_or(experts));
+  const bool differ = model.experts.routed > 0 && of_experts != dense;
+  return fmt::format("{}{}, cache {}", dense, differ ? ", experts " + of_experts : "", to_string(plan.kv));
+}
+
 void plan_line(Out out, const Report& report) {
   const ServingPlan& plan = report.scenario->serving;
-  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · ep {}{}, {}, cache {}\n\n",
-                 report.scenario->model.id, grouped(plan.ranks()),
-                 report.scenario->cluster->pools.front().accelerator.id, plan.dp, plan.tp, plan.ep,
-                 exchange_text(plan), to_string(plan.gemm), to_string(plan.kv));
+  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · ep {}{}, {}\n\n", report.scenario->model.id,
+                 grouped(plan.ranks()), report.scenario->cluster->pools.front().accelerator.id, plan.dp,
+                 plan.tp, plan.ep, exchange_text(plan), formats_text(report.scenario->model, plan));
 }
 
 std::string_view role_text(PoolRole role) {
@@ -110,8 +123,8 @@ std::string_view role_text(PoolRole role) {
 
 // A line a phase: "decode on 64 h100-sxm: 1 instance of dp 64 x tp 1 · ep 64".
 void phase_lines(Out out, const Report& report) {
-  fmt::format_to(out, "{}, {}, cache {}\n", report.scenario->model.id,
-                 to_string(report.scenario->serving.gemm), to_string(report.scenario->serving.kv));
+  fmt::format_to(out, "{}, {}\n", report.scenario->model.id,
+                 formats_text(report.scenario->model, report.scenario->serving));
   for (const ServicePhase& phase : report.scenario->service.phases) {
     const Pool& pool = report.scenario->cluster->pools[phase.pool];
     if (phase.plan.experts_apart()) {
@@ -126,6 +139,27 @@ void phase_lines(Out out, const Report& report) {
                    phase.plan.tp, phase.plan.ep);
   }
   fmt::format_to(out, "\n");
+}
+
+// Of one phase alone the other's figures do not exist: prompts that nobody computed, gaps after a token that
+// was the last.
+PoolRole role_of(const Report& report) {
+  return report.service ? report.scenario->service.does : PoolRole::kBoth;
+}
+
+bool computes_prompts(const Report& report) {
+  return role_of(report) != PoolRole::kDecode;
+}
+
+bool answers_prompts(const Report& report) {
+  return role_of(report) != PoolRole::kPrefill;
+}
+
+void add_spread(FigureTree& tree, const char* key, const Spread& spread, bool exists) {
+  if (exists)
+    tree.parts.emplace_back(key, spread_tree(spread));
+  else
+    tree.rows.emplace_back(key, nullptr);
 }
 
 // Of no promises none is kept, and none is broken.
@@ -202,19 +236,23 @@ FigureTree serving_tree(const Report& report) {
   const std::int64_t rejected = report.service ? report.service->rejected : 0;
   tree.rows = {{"run_time_s", report.metrics.makespan.seconds()},
                {"output_tokens_per_s", figures.output_tokens_per_s},
-               {"input_tokens_per_s", figures.input_tokens_per_s},
                {"devices", report.devices()},
                {"iterations", figures.iterations},
                {"prefill_iterations", figures.prefills}};
+  const bool prompts = computes_prompts(report), answers = answers_prompts(report);
+  if (prompts)
+    tree.rows.emplace_back("input_tokens_per_s", figures.input_tokens_per_s);
+  else
+    tree.rows.emplace_back("input_tokens_per_s", nullptr);
   add_phase_rows(tree, report);
   add_goodput(tree, report);
   tree.parts = {
       {"requests",
-       {{{"submitted", figures.submitted}, {"completed", figures.completed}, {"rejected", rejected}}}},
-      {"ttft_s", spread_tree(figures.ttft)},
-      {"tpot_s", spread_tree(figures.tpot)},
-      {"itl_s", spread_tree(figures.itl)},
-      {"e2e_s", spread_tree(figures.e2e)}};
+       {{{"submitted", figures.submitted}, {"completed", figures.completed}, {"rejected", rejected}}}}};
+  add_spread(tree, "ttft_s", figures.ttft, prompts);
+  add_spread(tree, "tpot_s", figures.tpot, answers);
+  add_spread(tree, "itl_s", figures.itl, answers);
+  add_spread(tree, "e2e_s", figures.e2e, true);
   if (report.scenario->goal.given()) tree.parts.emplace_back("sla", goal_tree(report.scenario->goal));
   tree.parts.emplace_back(
       "kv", FigureTree{{{"total_blocks", std::int64_t{figures.cache_pages}},
@@ -263,16 +301,16 @@ std::string serving_text(const Report& report) {
       out, "  requests           {} of {} completed in {}, {} iterations, {} of them with prompts\n",
       grouped(figures.completed), grouped(figures.submitted), seconds_text(report.metrics.makespan.seconds()),
       grouped(figures.iterations), grouped(figures.prefills));
-  fmt::format_to(out, "  output tokens/s    {} ({} a device), input {}\n",
-                 rate_text(figures.output_tokens_per_s),
+  const bool prompts = computes_prompts(report), answers = answers_prompts(report);
+  fmt::format_to(out, "  output tokens/s    {} ({} a device){}\n", rate_text(figures.output_tokens_per_s),
                  rate_text(figures.output_tokens_per_s / static_cast<double>(report.devices())),
-                 rate_text(figures.input_tokens_per_s));
+                 prompts ? ", input " + rate_text(figures.input_tokens_per_s) : "");
   text += phase_text(report);
   fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "mean", "p50", "p90", "p95",
                  "p99");
-  spread_line(out, "TTFT", figures.ttft);
-  spread_line(out, "TPOT", figures.tpot);
-  spread_line(out, "ITL", figures.itl);
+  if (prompts) spread_line(out, "TTFT", figures.ttft);
+  if (answers) spread_line(out, "TPOT", figures.tpot);
+  if (answers) spread_line(out, "ITL", figures.itl);
   spread_line(out, "end to end", figures.e2e);
   if (report.scenario->goal.given())
     fmt::format_to(out, "  goodput            {:.4g} requests/s, {:.1f}% meet the goal\n",
@@ -283,7 +321,7 @@ std::string serving_text(const Report& report) {
     if (report.service->tiers) text += tiers_text(*report.service->tiers);
     text += executed_text(report);
     return text + stalls_text(*report.service) + experts_text(*report.service) +
-           classes_text(*report.service) + cost_text(*report.service);
+           classes_text(*report.service, role_of(report)) + cost_text(*report.service, role_of(report));
   }
   fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
                  grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);

@@ -140,7 +140,13 @@ void read_engine_keys(Section& scheduler, const Framework& framework, ServicePla
       scheduler.whole("captured_step", {1, 1 << 16}, 8,
                       "graphs are captured for 1, 2, 4 and multiples of so many sequences; of slots, "
                       "for all alone");
-  scheduler.allow_only("captured_step", engine.launch == LaunchMode::kGraph, "launch \"graph\"");
+  const bool graphs = engine.launch == LaunchMode::kGraph;
+  engine.captured_prompts =
+      scheduler.whole("captured_prompts", {0, 1 << 24}, graphs ? framework.captured_prompts : 0,
+                      "iterations with prompts are replayed as graphs, too, where they have so many tokens "
+                      "at most; 0: none");
+  for (const char* key : {"captured_step", "captured_prompts"})
+    scheduler.allow_only(key, graphs, "launch \"graph\"");
 }
 
 void read_guesses(Section& section, const ModelCatalog* models, ServicePlan& service) {
@@ -178,6 +184,7 @@ void set_engine(ServicePhase& phase, const ServicePlan& service) {
   ServingPlan& plan = phase.plan;
   plan.launch = engine.launch;
   plan.captured = engine.launch == LaunchMode::kGraph ? graphs_of(plan.max_batch) : 0;
+  plan.captured_prompts = engine.captured_prompts;
   plan.sampling = engine.sampling;
   plan.drafts = phase.role == PoolRole::kPrefill ? 0 : service.speculation.drafts;
 }
@@ -189,13 +196,9 @@ NeedsTiming needs_timing(const Scenario& scenario) {
       engine.swap_space.value > 0 || engine.launch != LaunchMode::kHidden || service.host.takes_time() ||
       service.host.reception.ns > 0 || service.host.reception_per_token.ns > 0)
     return {"/plan/scheduler", "the engine around iterations is"};
-  // A service whose requests come by and by is carried out with users and mixed batches, and refuses guesses
-  // itself.
-  if (!is_batch(scenario)) return {};
-  if (service.speculation.drafts > 0) return {"/plan/decode/speculative", "guesses are"};
-  if (scenario.traffic.users > 0) return {"/workload/users", "users who ask again are"};
-  if (service.batching == BatchPolicy::kMixed)
-    return {"/plan/scheduler/batching", "prompts beside decoding are"};
+  // A service that is carried out refuses guesses itself.
+  if (is_batch(scenario) && service.speculation.drafts > 0)
+    return {"/plan/decode/speculative", "guesses are"};
   return {};
 }
 

@@ -81,11 +81,17 @@ bool needs_events(const ServicePlan& service) {
          service.admission.policy != AdmissionPolicy::kNone;
 }
 
+// A batch whose requests do not all run on their own: as a service, it decides who joins an iteration.
+bool joins_by_and_by(const Scenario& scenario) {
+  return scenario.traffic.users > 0 || scenario.service.batching == BatchPolicy::kMixed;
+}
+
 // Unless it is said, other services are timed: every op of each of their iterations takes long. So is a batch
 // that has what only iterations that are timed know.
 void decide_steps(Scenario& scenario) {
   if (!scenario.service.steps_given)
-    scenario.service.full_steps = is_batch(scenario) && *needs_timing(scenario).pointer == 0;
+    scenario.service.full_steps =
+        is_batch(scenario) && !joins_by_and_by(scenario) && *needs_timing(scenario).pointer == 0;
 }
 
 // Blocks of the traffic are made of whole pages.
@@ -186,6 +192,19 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   return phase;
 }
 
+namespace {
+
+// Iterations that are carried out op by op know no host around them: what a framework takes counts only where
+// the scenario itself says so, and is then refused.
+Framework without_host(Framework framework) {
+  framework.launch = LaunchMode::kHidden;
+  framework.host_per_iteration = framework.host_per_sequence = framework.host_per_request = {};
+  framework.host_per_prompt_token = framework.host_per_launch = {};
+  return framework;
+}
+
+}  // namespace
+
 Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& service) {
   service.steps_given = plan.given("steps");
   service.full_steps = plan.choice<bool>(
@@ -211,8 +230,8 @@ Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& s
       plan.object("expert_balance", false, "where experts stand, and what is done to keep them loaded alike"),
       service.experts);
   const Time launch = read_scheduler(
-      plan.object("scheduler", false, "what an engine computes next, and what deciding it takes"), framework,
-      service);
+      plan.object("scheduler", false, "what an engine computes next, and what deciding it takes"),
+      service.steps_given && service.full_steps ? without_host(framework) : framework, service);
   read_layout(plan, service);
   return launch;
 }
@@ -300,12 +319,17 @@ void set_phases(Scenario& scenario, const Document& document) {
   decide_steps(scenario);
   check_engine(scenario, document);
   check_carried_shared_experts(service, document);
-  if (service.full_steps && is_batch(scenario)) {
+  if (service.full_steps && is_batch(scenario) && !joins_by_and_by(scenario)) {
     if (service.decode.cp > 1)
       place_at(document, "/plan/decode/attention/cp")
           .fail("cuts prompts, but this pool decodes: expected prefill on a pool of its own");
     return check_separation(scenario, document);
   }
+  if (!scenario.enforce_memory)
+    place_at(document, "/plan/memory")
+        .fail(
+            "a service runs as many sequences as its cache has room for, so that weights have to fit: "
+            "expected \"enforce\"");
   check_prefix_cache(scenario, document);
   service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);
   for (ServicePhase& phase : service.phases) {

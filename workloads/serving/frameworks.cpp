@@ -20,6 +20,7 @@ constexpr std::array kFrameworks{
         .fused = true,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
+        .captured_prompts = 512,
         .overlap = true,
         .decided_ahead = true,
         .smaller = {{{.below = 70 * kGib, .family = "a100", .token_budget = 2048, .max_batch = 256}}},
@@ -33,7 +34,9 @@ constexpr std::array kFrameworks{
                   "API server on devices of 70 GiB or more that are no A100, else 2048 and 256), "
                   "config/cache.py (gpu_memory_utilization 0.9, "
                   "block_size 16), config/parallel.py (all2all_backend \"allgather_reducescatter\"); "
-                  "chunked prefill and asynchronous scheduling are on by default",
+                  "chunked prefill and asynchronous scheduling are on by default; config/vllm.py "
+                  "(max_cudagraph_capture_size 512: iterations of so many tokens at most that have prompts "
+                  "are replayed as graphs between their attention, cudagraph_mode FULL_AND_PIECEWISE)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 22 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "

@@ -127,6 +127,14 @@ TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   return layers;
 }
 
+// Iterations with prompts are graphs between their attention, whose own launches are not counted.
+LaunchMode launch_of(const ServingPlan& plan, const Batch& batch, bool decodes) {
+  if (plan.launch != LaunchMode::kGraph) return plan.launch;
+  const bool replayed = decodes ? static_cast<int>(batch.sequences.size()) <= plan.captured
+                                : batch.rows() <= plan.captured_prompts;
+  return replayed ? LaunchMode::kGraph : LaunchMode::kKernel;
+}
+
 }  // namespace
 
 ServingShape::ServingShape(const ServingJob& served)
@@ -158,11 +166,8 @@ FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteratio
   ForwardPass pass(decodes ? "decode" : "prefill");
   const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
   if (overlap.two_batch) pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
-  pass.builder.launch = shape.job.plan.launch;
+  pass.builder.launch = launch_of(shape.job.plan, *iteration.batch, decodes);
   pass.builder.fusions = fusions_of(shape.job.plan);
-  const auto sequences = static_cast<int>(iteration.batch->sequences.size());
-  if (pass.builder.launch == LaunchMode::kGraph && (!decodes || sequences > shape.job.plan.captured))
-    pass.builder.launch = LaunchMode::kKernel;
   IterationWriter(shape, iteration, pass).write();
   return pass.builder.freeze_it();
 }

@@ -68,6 +68,7 @@ struct ServingPlan {
   LaunchMode launch =
       LaunchMode::kHidden;  // kGraph: decoding up to `captured` sequences, the rest by kernels
   int captured = 0;
+  int captured_prompts = 0;  // kGraph: iterations with prompts of so many tokens at most, too
   Sampling sampling = Sampling::kShards;
   int drafts =
       0;  // rows that each decoding sequence has beside its own, guesses to be checked; simulated only

@@ -115,7 +115,7 @@ TEST_CASE("hosts of a row are those of its version and of what stands before the
   CHECK(at("2026-04-06.csv", "0.14.1", "/plan/scheduler/host_overhead/per_prompt_token") == "10 us");
 }
 
-TEST_CASE("scripts that capture graphs of 2,048 tokens replay prompts that have no more") {
+TEST_CASE("scripts that capture graphs of 2,048 tokens replay iterations with prompts that have no more") {
   const ModelCatalog models;
   const auto at = [&](const char* version, int input, const char* pointer) {
     ServerRow row = llama();
@@ -125,9 +125,11 @@ TEST_CASE("scripts that capture graphs of 2,048 tokens replay prompts that have 
   CHECK(at("0.19.0", 1024, "/plan/prefill/token_budget") == "2048");  // two prompts
   CHECK(at("0.19.0", 8192, "/plan/prefill/token_budget") == "16384");
   CHECK(at("0.17.0", 1024, "/plan/prefill/token_budget") == "8192");
+  CHECK(at("0.19.0", 1024, "/plan/scheduler/captured_prompts") == "2048");
+  CHECK(at("0.19.0", 8192, "/plan/scheduler/captured_prompts") == "2048");
   CHECK(at("0.19.0", 1024, "/plan/scheduler/host_per_launch") == "0 us");
   CHECK(at("0.19.0", 8192, "/plan/scheduler/host_per_launch") == "");
-  CHECK(at("0.17.0", 1024, "/plan/scheduler/host_per_launch") == "");
+  CHECK(at("0.17.0", 1024, "/plan/scheduler/captured_prompts") == "");
 }
 
 TEST_CASE("runs of the configurations with guesses guess") {

@@ -6,8 +6,8 @@
 
 namespace moebius {
 
-// Shares below or at a value: of {1, 2, 3, 4} a quarter more each, of {3, 4, 5, 6} none until 3. At 2 they are
-// a half and none.
+// Shares below or at a value: of {1, 2, 3, 4} a quarter more each, of {3, 4, 5, 6} none until 3. At 2 they
+// are a half and none.
 TEST_CASE("the distance of two distributions is the most by which their shares differ") {
   CHECK(distribution_distance({1, 2, 3, 4}, {1, 2, 3, 4}) == 0);
   CHECK(distribution_distance({4, 2, 1, 3}, {6, 3, 5, 4}) == 0.5);
@@ -16,8 +16,8 @@ TEST_CASE("the distance of two distributions is the most by which their shares d
   CHECK(distribution_distance({}, {1}) == 1);
 }
 
-// First tokens 2 and 3 s after arrival; 4 s for two further tokens, so 2 s each; a request of one token has no
-// time between tokens.
+// First tokens 2 and 3 s after arrival; 4 s for two further tokens, so 2 s each; a request of one token has
+// no time between tokens.
 TEST_CASE("latencies count from a request's own arrival") {
   const auto at = [](double seconds) { return time_from_seconds(seconds); };
   const std::vector<RequestTimes> times{{5, 3, {at(12), at(14), at(16)}, at(10)}, {5, 1, {at(23)}, at(20)}};

@@ -20,7 +20,8 @@ ValidatedCase one(const std::string& group, double published, double ours, doubl
 // Of four judged cases two are published as equal: five pairs differ, and only 0.3 and 0.4 are the wrong way
 // round.
 TEST_CASE("pairs whose published values differ are counted in order or not") {
-  const auto all = summaries({one("a", 0.2, 0.1), one("a", 0.3, 0.5), one("a", 0.4, 0.4), one("a", 0.4, 0.6)});
+  const auto all =
+      summaries({one("a", 0.2, 0.1), one("a", 0.3, 0.5), one("a", 0.4, 0.4), one("a", 0.4, 0.6)});
   REQUIRE(all.size() == 1);
   CHECK(all[0].pairs == 5);
   CHECK(all[0].in_order == 4);

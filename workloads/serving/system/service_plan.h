@@ -80,6 +80,7 @@ struct EngineKeys {
   int gather_iterations = 0;
   int await_prompts = 0, gather_prompts = 0;  // see InstanceRules
   int captured_step = 8;
+  int captured_prompts = 0;  // see ServingPlan
   bool padded = false;
   Bytes swap_space;  // of the host's memory a device; zero: preempted sequences are computed again
   std::shared_ptr<const Model> draft_model = {};  // that makes guesses; null: the model's own module

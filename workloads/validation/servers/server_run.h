@@ -13,7 +13,7 @@ namespace moebius {
 struct ServerRun {
   double ttft = 0, tpot = 0;                // seconds, means
   double ttft_median = 0, tpot_median = 0;  // over requests
-  std::string failure = {};   // why there are none, in words that runs of one kind share
+  std::string failure = {};                 // why there are none, in words that runs of one kind share
 };
 
 ServerRun run_server(const Document& scenario, const Library& library, const StartExecutor& start,

@@ -239,11 +239,11 @@ ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {
       R"({{"moebius": 1, "kind": "serving", "name": "row {}", "model": {}, "cluster": {}, "plan": {},)"
       R"( "workload": {}}})",
       row.line, json_string(row.model), cluster, plan, workload_text(row));
-  return {parse_document(text, fmt::format("row {}", row.line)), "",
-          fmt::format("{} {} {} {} {} {} {} {} {} {}", row.model, cluster,
-                      phase_text(layout.prefill, "", start), phase_text(layout.decode, "", start),
-                      formats.precision, start.speculative, start.replays_prompts ? "replayed" : "launched",
-                      is_inferencemax(row), start.fused_reduction.value_or(false), start.quantised_output)};
+  return {
+      parse_document(text, fmt::format("row {}", row.line)), "",
+      fmt::format("{} {} {} {} {} {} {} {} {} {}", row.model, cluster, phase_text(layout.prefill, "", start),
+                  phase_text(layout.decode, "", start), formats.precision, start.speculative, start.launches,
+                  is_inferencemax(row), start.fused_reduction.value_or(false), start.quantised_output)};
 }
 
 }  // namespace

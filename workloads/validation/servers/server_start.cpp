@@ -69,7 +69,6 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
     if (rule.max_batch > 0) start.max_batch = rule.max_batch;
     if (rule.users_a_slot > 0)
       start.max_batch = slots_of(rule.users_a_slot, row.users, shape.replicas * row.decode.workers);
-    start.replays_prompts |= rule.replays_prompts;
     generated_experts |= rule.generated_experts;
     start.fused_shared_experts |= rule.fused_shared_experts;
     if (rule.fused_reduction) start.fused_reduction = rule.fused_reduction;
@@ -79,6 +78,9 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
   }
   start.kernels = kernels_of(row, model, shape.per_tensor, generated_experts);
   start.scheduler = text_of(scheduler);
+  for (const char* key : {"captured_prompts", "host_per_launch"})
+    if (const Value* given = scheduler ? scheduler->find(key) : nullptr)
+      start.launches += fmt::format("{} {} ", key, to_json(*given));
   start.speculative = text_of(speculative);
   return start;
 }

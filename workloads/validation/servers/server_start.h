@@ -15,7 +15,7 @@ struct ServerStart {
   int token_budget = 0;                      // /plan/prefill/token_budget; 0: as the framework does
   int max_batch = 0;                         // of a replica at most; 0: as many as there are users
   std::string scheduler = {};                // /plan/scheduler, as JSON; empty: as the framework does
-  bool replays_prompts = false;              // as graphs
+  std::string launches = {};                 // keys of it that say how prompts are launched
   bool fused_shared_experts = false;         // where ranks cut each expert
   std::optional<bool> fused_reduction = {};  // /plan/fused_reduction; nothing: as the framework does
   bool quantised_output = false;             // /plan/quantised_output

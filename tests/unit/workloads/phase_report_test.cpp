@@ -1,0 +1,69 @@
+// Reports of one phase alone, and the formats that headers tell.
+#include <string>
+
+#include "hw/document.h"
+#include "tests/process.h"
+
+#include "tests/catch.h"
+
+namespace moebius {
+namespace {
+
+using Catch::Matchers::Contains;
+
+std::string reported(const std::string& arguments) {
+  INFO(arguments);
+  const test::Finished finished =
+      test::run_moebius("run " + std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/" + arguments);
+  REQUIRE(finished.exit_code == 0);
+  return finished.out;
+}
+
+bool is_null(const Document& report, const char* key) {
+  INFO(key);
+  const Value* found = report.root.find(key);
+  REQUIRE(found != nullptr);
+  return found->kind == Value::Kind::kNull;
+}
+
+constexpr const char* kDecode = "validate/serving-infersim/qwen3-30b-decode.json";  // 4 devices of nodes of 8
+constexpr const char* kPrefill = "validate/serving-infersim/qwen3-8b-prefill.json";
+const std::string kPriced =
+    R"( --set '/cluster/pools/0/accelerator={"base": "h20-sxm", "price": "2 USD/h"}')";
+
+}  // namespace
+
+TEST_CASE("decoding alone has no first token and no prompts that were computed") {
+  const std::string text = reported(kDecode + kPriced);
+  CHECK_THAT(text, Contains("TPOT") && !Contains("TTFT ") && !Contains(", input "));
+  CHECK_THAT(text, Contains("USD a million tokens (out)") && !Contains("million tokens in"));
+  const Document report = parse_document(reported(kDecode + kPriced + " --json"), "report.json");
+  for (const char* key : {"ttft_s", "input_tokens_per_s"}) CHECK(is_null(report, key));
+  for (const char* key : {"tpot_s", "itl_s", "output_tokens_per_s"}) CHECK_FALSE(is_null(report, key));
+  const Value& cost = *report.root.find("cost");
+  CHECK(cost.find("usd_per_million_input_tokens")->kind == Value::Kind::kNull);
+  CHECK(cost.find("usd_per_million_tokens")->number ==
+        Approx(cost.find("usd_per_million_output_tokens")->number));
+}
+
+TEST_CASE("prompts alone have no time a token") {
+  CHECK_THAT(reported(kPrefill), Contains("TTFT") && !Contains("TPOT ") && !Contains("ITL"));
+  const Document report = parse_document(reported(std::string(kPrefill) + " --json"), "report.json");
+  for (const char* key : {"tpot_s", "itl_s"}) CHECK(is_null(report, key));
+  for (const char* key : {"ttft_s", "input_tokens_per_s"}) CHECK_FALSE(is_null(report, key));
+}
+
+TEST_CASE("a node of which a few devices serve is told as those") {
+  CHECK_THAT(reported(kDecode), Contains("output tokens/s a node of 4 devices that serve: "));
+  const Document report = parse_document(reported(std::string(kDecode) + " --json"), "report.json");
+  CHECK(report.root.find("output_tokens_per_s_per_node")->number ==
+        Approx(report.root.find("output_tokens_per_s")->number));
+}
+
+TEST_CASE("a header tells the format of experts where it is another") {
+  CHECK_THAT(reported("smoke/serve-framework.json"),
+             Contains("gpt-oss-20b, bf16, experts bf16 with fp4 weights, cache bf16\n"));
+  CHECK_THAT(reported(kDecode), Contains("qwen3-30b-a3b, bf16, cache bf16\n"));
+}
+
+}  // namespace moebius
