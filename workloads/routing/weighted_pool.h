@@ -22,17 +22,24 @@ class AliasTable {
   AliasTable() = default;
   explicit AliasTable(const std::vector<WeightedItem>& items);  // not empty, numbers below 2^16
 
-  std::int32_t draw(RandomStream& random) const {
-    const std::uint64_t bits = random.bits();
-    const Slot& slot = slots_[((bits >> 32) * slots_.size()) >> 32];
-    return slot.items[static_cast<std::uint32_t>(bits) >= slot.threshold];  // by index: nothing to foresee
-  }
-
- private:
   struct Slot {  // of eight bytes: tables of many sets of groups stay in the cache
     std::uint32_t threshold;
     std::uint16_t items[2];  // its own below the threshold, the other one from there
   };
+  // For many draws in a row.
+  struct Slots {
+    const Slot* slots;
+    std::uint64_t size;
+    std::int32_t draw(RandomStream& random) const {
+      const std::uint64_t bits = random.bits();
+      const Slot& slot = slots[((bits >> 32) * size) >> 32];
+      return slot.items[static_cast<std::uint32_t>(bits) >= slot.threshold];  // by index: nothing to foresee
+    }
+  };
+  Slots slots() const { return {slots_.data(), slots_.size()}; }
+  std::int32_t draw(RandomStream& random) const { return slots().draw(random); }
+
+ private:
   std::vector<Slot> slots_;
 };
 
@@ -93,9 +100,10 @@ inline void take_of_rest(RandomStream& random, const AliasTable& table, Taken& t
                          std::int32_t* out) {
   RandomStream stream = random;  // in registers: `out` could be anywhere
   const Taken::Marks marks = taken.marks();
+  const AliasTable::Slots slots = table.slots();
   std::int32_t have = 0;
   const auto draw = [&] {
-    const std::int32_t item = table.draw(stream);
+    const std::int32_t item = slots.draw(stream);
     out[have] = item;
     have += marks.take(item);  // no branch: whether it is new cannot be foreseen
   };
