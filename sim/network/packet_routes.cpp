@@ -70,6 +70,7 @@ PacketRun::Ways PacketRun::new_ways(const PacketFlow& flow, int salt, int packet
   ways.length = static_cast<std::int32_t>(wires_.size());
   const int home = static_cast<int>(random_bits(key, 0, 1) % fabric_.num_paths(flow.to, flow.from));
   ways.back = route(flow.to, flow.from, home);
+  CHECK(std::ssize(wires_) == ways.length, "a way back of as many ports");
   return ways;
 }
 

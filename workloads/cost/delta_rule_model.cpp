@@ -25,8 +25,8 @@
 
 #include "models/layer_math.h"
 #include "workloads/cost/analytic.h"
-#include "workloads/cost/roofline.h"
 #include "workloads/cost/host_calls.h"
+#include "workloads/cost/roofline.h"
 
 namespace moebius {
 namespace {

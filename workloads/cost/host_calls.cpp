@@ -15,7 +15,7 @@ constexpr int kInRouter = 17, kInSeparateRouter = 58, kInExchange = 10, kInLibra
               kInPermutation = 5;
 
 double of_module(const Op& op, double calls) {
-  return (op.dtype == DType::kBf16 ? 1 : kLowModule) * calls;
+  return (element_bytes(op.dtype) < 2 ? kLowModule : 1) * calls;
 }
 
 // Of all experts that a product is of.

@@ -170,7 +170,8 @@ double uneven_sequences_seconds(const MeasuredTable& table, const AnalyticModel&
   CostQuery even = query;
   even.shape = loaded_shape(query);
   even.rows = {};
-  return told_of_even(table, chip, even, clocks).seconds * (model / chip.estimate(even, clocks).seconds);
+  const Told told = told_of_even(table, chip, even, clocks);
+  return told.seconds * (model / told.model);
 }
 
 // All that a table's kernels do.

@@ -48,20 +48,14 @@ FigureTree class_tree(const ServiceFigures& service, std::size_t index, PoolRole
   return tree;
 }
 
-void add_figure(FigureTree& tree, const char* key, double figure, bool exists) {
-  if (exists)
-    tree.rows.emplace_back(key, figure);
-  else
-    tree.rows.emplace_back(key, nullptr);
-}
-
 FigureTree pool_cost_tree(const ServicePoolFigures& pool, const PoolCost& cost, bool prompts) {
   FigureTree tree;
   if (pool.tariff.usd_per_hour > 0) {
     tree.rows = {{"usd_per_hour_of_a_device", pool.tariff.usd_per_hour},
                  {"usd", cost.usd},
                  {"usd_idle", cost.usd_idle}};
-    add_figure(tree, "usd_per_million_input_tokens", 1e6 * cost.usd_per_input_token, prompts);
+    tree.rows.emplace_back("usd_per_million_input_tokens",
+                           figure_if(prompts, 1e6 * cost.usd_per_input_token));
     tree.rows.emplace_back("usd_per_million_output_tokens", 1e6 * cost.usd_per_output_token);
   }
   if (pool.tariff.tiers_usd_per_hour > 0)
@@ -110,7 +104,7 @@ void add_cost(FigureTree& tree, const ServiceFigures& service, PoolRole does) {
                  {"usd_idle", all.usd_idle}};
     cost.rows.emplace_back("usd_per_million_tokens",
                            million(all.usd, paid_tokens(all.input, all.output, does)));
-    add_figure(cost, "usd_per_million_input_tokens", million(input, all.input), prompts);
+    cost.rows.emplace_back("usd_per_million_input_tokens", figure_if(prompts, million(input, all.input)));
     cost.rows.emplace_back("usd_per_million_output_tokens", million(output, all.output));
     std::int64_t good = 0;
     for (const ServiceClassFigures& of : service.classes) good += of.run.met;

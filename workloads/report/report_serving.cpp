@@ -156,10 +156,10 @@ bool answers_prompts(const Report& report) {
 }
 
 void add_spread(FigureTree& tree, const char* key, const Spread& spread, bool exists) {
-  if (exists)
-    tree.parts.emplace_back(key, spread_tree(spread));
-  else
-    tree.rows.emplace_back(key, nullptr);
+  FigureTree of = spread_tree(spread);
+  for (auto& [of_spread, figure] : of.rows)
+    if (!exists) figure = nullptr;
+  tree.parts.emplace_back(key, of);
 }
 
 // Of no promises none is kept, and none is broken.
@@ -240,10 +240,7 @@ FigureTree serving_tree(const Report& report) {
                {"iterations", figures.iterations},
                {"prefill_iterations", figures.prefills}};
   const bool prompts = computes_prompts(report), answers = answers_prompts(report);
-  if (prompts)
-    tree.rows.emplace_back("input_tokens_per_s", figures.input_tokens_per_s);
-  else
-    tree.rows.emplace_back("input_tokens_per_s", nullptr);
+  tree.rows.emplace_back("input_tokens_per_s", figure_if(prompts, figures.input_tokens_per_s));
   add_phase_rows(tree, report);
   add_goodput(tree, report);
   tree.parts = {
