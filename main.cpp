@@ -76,15 +76,15 @@ struct RunArguments {
   ScenarioArguments scenario;
   std::string out, dump, device, profile;
   ExecutorKind executor = ExecutorKind::kSim;
-  std::optional<NetworkDetail> detail;                                         // none given: fluid
-  std::optional<Driver> driver;                                                // SimGrid where it is built in
+  std::optional<NetworkDetail> detail;  // none given: fluid
+  std::optional<Driver> driver;         // none given: plain, SimGrid of native
   std::function<std::shared_ptr<const CostSource>(const Accelerator&)> costs;  // of the simulator's chips
   RealRun real;
   bool explain = false, json = false;
 
   SimOptions simulation() const {
-    return {detail.value_or(NetworkDetail::kFluid),
-            driver.value_or(has_simgrid() ? Driver::kSimGrid : Driver::kPlain)};
+    const NetworkDetail level = detail.value_or(NetworkDetail::kFluid);
+    return {level, driver.value_or(level == NetworkDetail::kNative ? Driver::kSimGrid : Driver::kPlain)};
   }
 };
 

@@ -10,7 +10,7 @@
 #include "sim/machine.h"
 #include "sim/machine_driver.h"
 #include "sim/network/wire_meter.h"
-#include "sim/simgrid_driver.h"
+#include "sim/simgrid_parts.h"
 
 namespace moebius {
 namespace {
@@ -107,7 +107,7 @@ std::unique_ptr<SimExecutor> make_sim_executor(const Cluster& cluster, const Lay
         "parts of the network fail while messages are under way: only the fluid network knows how");
   }
   SimGridParts simgrid;
-  if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts(cluster, layout, native, options.seed);
+  if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts({cluster, layout, native, options.seed});
   const bool with_pairs = native || options.detail == NetworkDetail::kPacket;
   SimParts parts;
   parts.plans = std::make_unique<TransferPlans>(cluster, layout,

@@ -30,7 +30,8 @@ CommandOption detail_option(std::optional<NetworkDetail>& detail, Driver driver)
 CommandOptions simulator_options(std::optional<NetworkDetail>& detail, std::optional<Driver>& driver) {
   return {detail_option(detail, Driver::kSimGrid),
           choice("--driver", driver, drivers(),
-                 "who drives the simulator: simgrid (default where built in), plain")};
+                 "who drives the simulator, to the same timeline: plain (default), simgrid (default of "
+                 "--detail native)")};
 }
 
 }  // namespace moebius

@@ -278,6 +278,9 @@ void require_executable(const Job& job) {
       throw run_error(
           fmt::format("{}: {} operands are simulated only (/plan/precision)", name, to_string(*format)));
   }
+  if (job.serving && serving.attention == DType::kFp8)
+    throw run_error(
+        fmt::format("{}: attention in 8 bits is simulated only (/plan/precision/attention)", name));
   if (job.scenario.collective.matrix)
     throw run_error(
         fmt::format("{}: /workload/matrix is simulated only: executors exchange equal parts", name));

@@ -57,10 +57,21 @@ TEST_CASE("keys of tiers are refused where there is no tier") {
 }
 
 TEST_CASE("keys that nothing would read are refused with what they count with") {
-  check("smoke/serve-apart.json",
-        {{"/plan/decode/experts", "{\"ep\": 4}", "/plan/decode/experts/ep: \"ep\" counts only with \"pool\""},
-         {"/cluster/variation", "{\"law\": \"lognormal\"}",
-          "/cluster/variation/law: \"law\" counts only with \"sigma\""}});
+  check(
+      "smoke/serve-apart.json",
+      {{"/plan/decode/experts", "{\"ep\": 4}", "/plan/decode/experts/ep: \"ep\" counts only with \"pool\""},
+       {"/cluster/variation", "{\"law\": \"lognormal\"}",
+        "/cluster/variation/law: \"law\" counts only with \"sigma\""},
+       {"/failover", "{\"detect\": \"2 s\"}", "/failover: \"failover\" counts only with \"faults\""},
+       {"/plan/encoder", "{\"tp\": 2}", "/plan/encoder/tp: \"tp\" counts only with \"model\""},
+       {"/plan/decode/speculative", "{\"model\": \"qwen3-30b-a3b\"}",
+        "/plan/decode/speculative/model: \"model\" counts only with \"mtp\" guesses"},
+       {"/plan/scheduler", "{\"host_per_launch\": \"2 us\"}",
+        "/plan/scheduler/host_per_launch: \"host_per_launch\" counts only with launch \"kernel\" or "
+        "\"graph\""},
+       {"/plan/precision", "{\"attention\": \"fp8\"}",
+        "/plan/precision/attention: products of 8 bits read a cache of 8 bits: expected kv \"fp8\" with it, "
+        "found \"bf16\""}});
 }
 
 }  // namespace moebius

@@ -92,7 +92,7 @@ TEST_CASE("guesses need somebody who makes them, and a chance for each") {
   check(kEngine, "/plan/decode/speculative/mtp", "2",
         "/plan/decode/speculative/mtp: qwen3-30b-a3b has no module that guesses: expected 0, or \"model\" "
         "beside it");
-  check(kEngine, "/plan/decode/speculative/model", "qwen3-8c",
+  check(kEngine, "/plan/decode/speculative", R"({"mtp": 2, "model": "qwen3-8c"})",
         R"(unknown model "qwen3-8c" (did you mean "qwen3-8b"?); `moebius list models` names all, and {"base": NAME, ...changes} describes another)");
   check(kEngine, "/plan/decode/speculative/acceptance_by_place", "[0.5]",
         "/plan/decode/speculative/acceptance_by_place: expected 0 numbers from 0 to 1, one for each guess, "

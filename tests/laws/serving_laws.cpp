@@ -110,11 +110,13 @@ TEST_CASE("no token comes sooner than the memory gives weights, cache and states
   }
 }
 
-// Remembers what attention over the cache was asked for.
+// Remembers what attention was asked for, over the cache if nothing else is said.
 class Listener : public CostSource {
  public:
   Cost cost(const CostQuery& query) const override {
+    if (query.kind == OpKind::kAttention) of_prompts = query.dtype;
     if (query.kind == OpKind::kPagedAttention) {
+      of_answers = query.dtype;
       stored = query.stored;
       keys.assign(query.rows.begin(), query.rows.end());
       if (keys.empty()) keys.assign(query.shape.groups, static_cast<std::int32_t>(query.shape.kv));
@@ -122,7 +124,7 @@ class Listener : public CostSource {
     return {};
   }
   std::string description() const override { return "listens"; }
-  mutable std::optional<DType> stored;
+  mutable std::optional<DType> stored, of_prompts, of_answers;
   mutable std::vector<std::int32_t> keys;  // of the last one
 };
 
@@ -140,6 +142,23 @@ TEST_CASE("an FP8 cache takes half the memory and is priced as one") {
   const Listener listener;
   simulate_serving(job, {.nodes = 1, .per_node = 1}, listener);
   CHECK(listener.stored == DType::kFp8);
+}
+
+TEST_CASE("prompts attend in 8 bits where the plan says so, and what decodes reads 8 bits as before") {
+  ServingJob job = job_of(8, 12, 3);
+  job.model.attention = AttentionKind::kGqa;
+  job.model.head_dim = 128;
+  job.plan.kv = DType::kFp8;
+  const Listener wide, narrow;
+  simulate_serving(job, {.nodes = 1, .per_node = 1}, wide);
+  CHECK(wide.of_prompts == DType::kBf16);
+  job.plan.attention = DType::kFp8;
+  simulate_serving(job, {.nodes = 1, .per_node = 1}, narrow);
+  CHECK(narrow.of_prompts == DType::kFp8);
+  for (const Listener* heard : {&wide, &narrow}) {
+    CHECK(heard->of_answers == DType::kBf16);
+    CHECK(heard->stored == DType::kFp8);
+  }
 }
 
 // The last decode of prompts of 3 .. 20 tokens that are answered with 3: each sees its prompt, one answered

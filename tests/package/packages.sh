@@ -31,5 +31,9 @@ env -i ./bin/moebius run "$scenario" | grep -v ' of CPU, ' >"$scratch/away.txt"
 "$build/moebius" run "$scenario" | grep -v ' of CPU, ' >"$scratch/here.txt"
 [ -s "$scratch/here.txt" ] || fail "no report of $scenario"
 diff "$scratch/away.txt" "$scratch/here.txt" || fail "the tarball's answer is another one than the build's"
+if [ -e ./lib/moebius/moebius-simgrid.so ]; then
+  env -i ./bin/moebius run "$scenario" --driver simgrid | grep -v -e ' of CPU, ' -e '^  driver ' >"$scratch/driven.txt"
+  grep -v '^  driver ' "$scratch/here.txt" | diff "$scratch/driven.txt" - || fail "the tarball's SimGrid gives another answer than the build's plain loop"
+fi
 env -i ldd ./lib/moebius/moebius | grep -v -e ' => /lib' -e linux-vdso -e ld-linux >"$scratch/brought" || true
 grep -q "$scratch/elsewhere/" "$scratch/brought" || fail "the tarball runs with the libraries of this machine"

@@ -96,8 +96,8 @@ TEST_CASE("each library is seen in its own place only") {
   const std::vector<Rule> rules{
       {"nlohmann/",
        std::regex("(hw/document.*|.*_json|.*_(load|save)|viz/import/.*_reader)\\.cpp|tests/.*\\.cpp")},
-      {"simgrid/", std::regex("sim/.*|tests/.*\\.cpp")},
-      {"xbt/", std::regex("sim/.*")},
+      {"simgrid/", std::regex("sim/simgrid/.*")},
+      {"xbt/", std::regex("sim/simgrid/.*")},
       {"zlib", std::regex("workloads/(calibration/gzip|serving/traffic/line_reader)\\.cpp|viz/(picture/"
                           "png|import/chrome_reader)\\.cpp")},
       {"boost/", std::regex(".*\\.cpp")},

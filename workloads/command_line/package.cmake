@@ -3,7 +3,7 @@
 include(GNUInstallDirs)
 
 # RPATH and not RUNPATH: libraries that come along find each other by it, too.
-set_target_properties(moebius PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
+set_target_properties(moebius PROPERTIES INSTALL_RPATH "$ORIGIN:$ORIGIN/../lib/moebius" BUILD_WITH_INSTALL_RPATH ON)
 target_link_options(moebius PRIVATE -Wl,--disable-new-dtags)
 
 foreach(form man bash zsh)
@@ -15,6 +15,12 @@ endforeach()
 add_custom_target(manual ALL DEPENDS ${MANUALS})
 
 install(TARGETS moebius RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+if(TARGET simgrid_module)
+  set(MODULES MODULES $<TARGET_FILE:simgrid_module>)
+  set_target_properties(simgrid_module PROPERTIES INSTALL_RPATH "$ORIGIN" BUILD_WITH_INSTALL_RPATH ON)
+  target_link_options(simgrid_module PRIVATE -Wl,--disable-new-dtags)
+  install(TARGETS simgrid_module LIBRARY DESTINATION lib/moebius COMPONENT program)
+endif()
 install(FILES ${CMAKE_BINARY_DIR}/manual/moebius.man DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 RENAME moebius.1 COMPONENT files)
 install(FILES ${CMAKE_BINARY_DIR}/manual/moebius.bash RENAME moebius
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT files)
@@ -26,9 +32,12 @@ install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT fi
 # Of the tarball in place of the program: program and libraries in one folder, and a script that says where they are even
 # where /proc, by which the loader knows what $ORIGIN is, is not mounted (a bare chroot).
 install(TARGETS moebius RUNTIME DESTINATION lib/moebius COMPONENT bundle EXCLUDE_FROM_ALL)
+if(TARGET simgrid_module)
+  install(TARGETS simgrid_module LIBRARY DESTINATION lib/moebius COMPONENT bundle EXCLUDE_FROM_ALL)
+endif()
 install(PROGRAMS ${CMAKE_CURRENT_LIST_DIR}/moebius.sh DESTINATION bin RENAME moebius COMPONENT bundle EXCLUDE_FROM_ALL)
 install(CODE "
-  file(GET_RUNTIME_DEPENDENCIES EXECUTABLES $<TARGET_FILE:moebius>
+  file(GET_RUNTIME_DEPENDENCIES EXECUTABLES $<TARGET_FILE:moebius> ${MODULES}
     RESOLVED_DEPENDENCIES_VAR libraries UNRESOLVED_DEPENDENCIES_VAR missing
     POST_EXCLUDE_REGEXES \"/(ld-linux[^/]*|libc|libm|libdl|librt|libpthread|libresolv|libutil)\\\\.so[^/]*$\")
   foreach(library \${libraries})

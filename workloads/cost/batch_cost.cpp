@@ -32,6 +32,9 @@ CostQuery query_of_set(const CostQuery& query, std::int32_t queries, const std::
   one.shape.kv = *std::max_element(keys.begin(), keys.end());
   const bool equal = *std::min_element(keys.begin(), keys.end()) == one.shape.kv;
   if (!equal) one.rows = keys;
+  // Sequences that decode beside prompts in FP8: kernels of one query are measured with a cache of FP8 alone.
+  if (queries == 1 && query.kind == OpKind::kPagedAttention && query.dtype == DType::kFp8)
+    one.dtype = DType::kBf16;
   return one;
 }
 

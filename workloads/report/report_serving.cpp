@@ -99,7 +99,8 @@ std::string formats_text(const Model& model, const ServingPlan& plan) {
   const std::string dense = format_text(plan.gemm, plan.weights.value_or(plan.gemm)),
                     of_experts = format_text(experts, plan.expert_weights.value_or(experts));
   const bool differ = model.experts.routed > 0 && of_experts != dense;
-  return fmt::format("{}{}, cache {}", dense, differ ? ", experts " + of_experts : "", to_string(plan.kv));
+  return fmt::format("{}{}{}, cache {}", dense, differ ? ", experts " + of_experts : "",
+                     plan.attention == DType::kFp8 ? ", attention fp8" : "", to_string(plan.kv));
 }
 
 void plan_line(Out out, const Report& report) {

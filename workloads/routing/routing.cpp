@@ -8,6 +8,7 @@
 
 #include "hw/error.h"
 #include "workloads/routing/routing_draw.h"
+#include "workloads/routing/token_counts.h"
 
 namespace moebius {
 
@@ -221,43 +222,14 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
   rows_.resize(spec.slots());
   between_.resize(static_cast<std::size_t>(spec.ranks) * spec.ranks);
   to_node_.resize(static_cast<std::size_t>(spec.ranks) * nodes());
-  struct Home {
-    std::int32_t rank, node;
-  };
-  std::vector<Home> homes(spec.slots());
+  std::vector<TokenCounts::Home> homes(spec.slots());
   for (int e = 0; e < spec.slots(); ++e) {
     const int rank = holder(e);
     homes[e] = {rank, node_of(rank)};
   }
-  // A rank or node counts a token when it has not seen it before: it remembers the last one, above its count
-  // in one word.
-  std::vector<std::uint64_t> seen_by_rank(spec.ranks, 0), seen_by_node(nodes(), 0);
-  std::uint64_t token = 0;  // from one
-  std::int64_t dropped = 0;
-  const auto count = [rows = rows_.data(), of_rank = seen_by_rank.data(), of_node = seen_by_node.data(),
-                      home_of = homes.data(), active = spec.active, &token,
-                      &dropped](const std::int32_t* experts) {
-    const std::uint64_t now = ++token;
-    const auto see = [now](std::uint64_t& place) {
-      place = now << 32 | static_cast<std::uint32_t>(place + (place >> 32 != now));
-    };
-    for (int i = 0; i < active; ++i) {
-      const std::int32_t expert = experts[i];
-      if (expert < 0) {
-        ++dropped;
-        continue;
-      }
-      const Home home = home_of[expert];
-      ++rows[expert];
-      see(of_rank[home.rank]);
-      see(of_node[home.node]);
-    }
-  };
-  const auto take_tokens = [](std::vector<std::uint64_t>& seen, std::int32_t* out) {
-    for (std::uint64_t& place : seen) {
-      *out++ = static_cast<std::int32_t>(place);
-      place = 0;
-    }
+  TokenCounts counts(spec.ranks, nodes(), std::move(homes), rows_.data());
+  const auto count = [&counts, active = spec.active](const std::int32_t* slots) {
+    counts.add(slots, active);
   };
   for (int source = 0; source < spec.ranks; ++source) {
     if (draw->slots) {
@@ -265,10 +237,10 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
     } else {
       draw->for_each_token_first(source, count);
     }
-    take_tokens(seen_by_rank, between_.data() + static_cast<std::size_t>(source) * spec.ranks);
-    take_tokens(seen_by_node, to_node_.data() + static_cast<std::size_t>(source) * nodes());
+    counts.take(between_.data() + static_cast<std::size_t>(source) * spec.ranks,
+                to_node_.data() + static_cast<std::size_t>(source) * nodes());
   }
-  dropped_ = dropped;
+  dropped_ = counts.dropped();
   for (std::int32_t& rows : rows_) rows *= spec.gathered;
   for (std::int32_t& tokens : between_) tokens *= spec.gathered;
   draw_ = std::move(draw);

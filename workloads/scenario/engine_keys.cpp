@@ -151,6 +151,7 @@ void read_engine_keys(Section& scheduler, const Framework& framework, ServicePla
 
 void read_guesses(Section& section, const ModelCatalog* models, ServicePlan& service) {
   const std::string name = section.text("model", "", "whose guesses they are; empty: a module of the model");
+  section.allow_only("model", service.speculation.drafts > 0, "\"mtp\" guesses");
   if (models != nullptr && !name.empty()) {
     const Place place = section.place_of("model");
     Value value;

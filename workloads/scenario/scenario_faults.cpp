@@ -212,6 +212,7 @@ void read_faults(Section& top, Scenario& scenario, bool describing) {
     scenario.faults.faults.push_back(fault);
   }
   read_failover(top.object("failover", false, "how the platform reacts to faults"), scenario.faults.failover);
+  top.allow_only("failover", top.given("faults"), "\"faults\"");
   if (describing || scenario.faults.empty()) return;
   if (scenario.ranks() > kMostRanksWithFaults)
     top.place_of("faults").fail(

@@ -39,6 +39,8 @@ void read_encoder(Section section, EncoderPlan& encoder) {
       static_cast<int>(section.integer("max_batch", {1, 1 << 16}, 8, "images of one iteration of a replica"));
   encoder.patches = static_cast<int>(section.integer(
       "patches", {0, 1 << 20}, 0, "of an image; 0: as the traffic's image_tokens say, or the encoder's own"));
+  for (const char* key : {"pool", "tp", "dp", "max_batch", "patches"})
+    section.allow_only(key, row >= 0 || encoder.apart, "\"model\"");
   section.finish();
 }
 

@@ -66,6 +66,8 @@ Time read_scheduler(Section section, const Framework& framework, ServicePlan& se
                                    "the framework's work for each kernel that it launches, or captured "
                                    "graph, on top of /cluster/launch; counts where launches do");
   read_engine_keys(section, framework, service);
+  section.allow_only("host_per_launch", service.engine.launch != LaunchMode::kHidden,
+                     "launch \"kernel\" or \"graph\"");
   section.finish();
   return launch;
 }

@@ -19,6 +19,7 @@ constexpr std::array kServingArithmetic{
     Named<DType>{"fp32", DType::kFp32, ""}};
 constexpr std::array kCaches{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
                              Named<DType>{"fp32", DType::kFp32, ""}};
+constexpr std::array kAttention{Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""}};
 constexpr std::array kExperts{Named<Format>{"gemm", std::nullopt, "as the other products"},
                               Named<Format>{"bf16", DType::kBf16, ""}, Named<Format>{"fp8", DType::kFp8, ""},
                               Named<Format>{"int8", DType::kInt8, ""}, Named<Format>{"fp4", DType::kFp4, ""}};
@@ -55,12 +56,25 @@ void read_formats(Section precision, ServingPlan& plan) {
   plan.expert_weights =
       precision.choice<Format>("expert_weights", kStored, Format{}, "weights of experts, as they are kept");
   plan.kv = precision.choice<DType>("kv", kCaches, DType::kBf16, "the cache");
+  plan.attention = precision.choice<DType>("attention", kAttention, DType::kBf16,
+                                           "queries, keys and values of prompts as attention multiplies "
+                                           "them; \"fp8\" with kv \"fp8\", simulated only");
+  if (plan.attention == DType::kFp8 && plan.kv != DType::kFp8)
+    precision.place_of("attention")
+        .fail(fmt::format(
+            "products of 8 bits read a cache of 8 bits: expected kv \"fp8\" with it, found \"{}\"",
+            to_string(plan.kv)));
   precision.finish();
 }
 
 void check_formats_of_pools(const Scenario& scenario, const Document& document) {
   const ServingPlan& plan = scenario.serving;
   require_peak(scenario, plan.gemm, "/plan/precision/gemm", document);
+  if (plan.attention == DType::kFp8)
+    require_peak(scenario, plan.attention, "/plan/precision/attention", document);
+  if (plan.attention == DType::kFp8 && scenario.service.does == PoolRole::kDecode)
+    place_at(document, "/plan/precision/attention")
+        .fail("prompts come computed: expected \"bf16\" with phase \"decode\"");
   if (plan.expert_gemm) require_peak(scenario, *plan.expert_gemm, "/plan/precision/experts", document);
   const bool experts = scenario.model.experts.routed > 0;
   for (const auto& [given, key] : {std::pair(plan.expert_gemm.has_value(), "experts"),

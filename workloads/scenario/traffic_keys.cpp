@@ -95,6 +95,7 @@ SessionShape read_session(Section& section, SessionShape shape) {
   shape.images = section.number("images", {0, 1e4}, shape.images, "in the first turn of a session, mean");
   shape.image_tokens = static_cast<double>(section.integer(
       "image_tokens", {0, 1 << 20}, static_cast<std::int64_t>(shape.image_tokens), "of an image"));
+  section.allow_only("image_tokens", shape.images > 0, "\"images\"");
   shape.most_tokens = section.integer("context_tokens", {2, kMostTokens}, shape.most_tokens,
                                       "a session ends before its input and output are longer");
   return shape;

@@ -123,6 +123,7 @@ class BatchAttention {
     const TensorId lse = transient(m, heads.query, Role::kAttention, DType::kFp32);
     const BatchPtr batch = seen(b_.parts.blown_up);
     w_.emit({.kind = OpKind::kAttention,
+             .dtype = b_.arithmetic,
              .role = Role::kAttention,
              .batch = w_.builder().add_batch(batch),
              .shape = attention_shape(heads, *batch)},
@@ -137,6 +138,7 @@ class BatchAttention {
     const TensorId o = transient(m, std::int64_t{heads.query} * heads.v_dim, Role::kAttention);
     const BatchPtr batch = seen(b_.parts.absorbed);
     Op op{.kind = OpKind::kPagedAttention,
+          .dtype = batch->decodes() ? DType::kBf16 : b_.arithmetic,
           .role = Role::kAttention,
           .batch = w_.builder().add_batch(batch),
           .scale = static_cast<float>(scale),

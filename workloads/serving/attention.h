@@ -17,6 +17,7 @@ struct CachedBatch {
   std::int32_t index = -1;      // in the fragment
   std::int64_t cache_rows = 0;  // of the cache of a layer
   DType kv = DType::kBf16;
+  DType arithmetic = DType::kBf16;  // of prompts, as ServingPlan::attention
   LatentParts parts = {};
   BatchPtr local = {};      // what layers see of it that attend in chunks (local_batch())
   BatchPtr whole = {};      // as Iteration's

@@ -74,12 +74,13 @@ class IterationWriter {
 
   TensorId write_layer(TensorId x, int layer) {
     writer_.begin_block(layer, false);
-    const DType kv = shape_.job.plan.kv;
-    x = write_batch_attention(
-        writer_, {it_.batch, batch_, shape_.cache_rows, kv, parts_, local_, it_.whole, shape_.states}, x);
+    const ServingPlan& plan = shape_.job.plan;
+    x = write_batch_attention(writer_,
+                              {it_.batch, batch_, shape_.cache_rows, plan.kv, plan.attention, parts_, local_,
+                               it_.whole, shape_.states},
+                              x);
     writer_.begin_block(layer, false);
     if (!model().is_moe_layer(layer)) return write_dense_mlp(writer_, x);
-    const ServingPlan& plan = shape_.job.plan;
     if (!plan.replicated_experts()) return write_moe(writer_, x, it_.route(layer));
     return write_replicated_moe(writer_, x, it_.route(layer), plan.fold ? -1 : it_.shard.expert);
   }

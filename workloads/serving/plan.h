@@ -64,7 +64,11 @@ struct ServingPlan {
       true;  // norms and activations write what the products behind them read in 8 or 4 bits
   bool quantised_output = false;  // attention writes the 8 or 4 bits that the product behind it reads
   DType kv = DType::kBf16;        // the cache
-  bool fold = true;               // simulate one rank for all
+  // Queries, keys and values of prompts as attention multiplies them; kFp8 with a cache of FP8, simulated
+  // only. Whoever rotates queries and keys writes them in it. Tokens that decode are bound by the cache's
+  // bytes.
+  DType attention = DType::kBf16;
+  bool fold = true;  // simulate one rank for all
   LaunchMode launch =
       LaunchMode::kHidden;  // kGraph: decoding up to `captured` sequences, the rest by kernels
   int captured = 0;

@@ -90,10 +90,11 @@ class AttentionRank {
   void attend_and_send(int layer, int j) {
     Stream& stream = streams_[j];
     writer_.begin_block(layer, false);
-    stream.x = write_batch_attention(writer_,
-                                     {batches_[j], indices_[j], pass_.shape.cache_rows,
-                                      pass_.shape.job.plan.kv, stream.latents, stream.local},
-                                     stream.x);
+    stream.x =
+        write_batch_attention(writer_,
+                              {batches_[j], indices_[j], pass_.shape.cache_rows, pass_.shape.job.plan.kv,
+                               pass_.shape.job.plan.attention, stream.latents, stream.local},
+                              stream.x);
     writer_.begin_block(layer, false);
     const TensorId normed = writer_.norm(stream.x, Role::kMlpNorm);
     std::vector<TensorId> sent = {writer_.quantised(normed, writer_.plan().dispatch)};

@@ -11,7 +11,7 @@
 
 #include "sim/event_queue.h"
 #include "sim/network/network.h"
-#include "sim/network/zone.h"
+#include "sim/simgrid/zone.h"
 
 namespace moebius {
 

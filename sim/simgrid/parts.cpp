@@ -1,26 +1,21 @@
-#include "sim/simgrid_driver.h"
+// What the program takes from this library: sim/simgrid_parts.cpp.
+#include "sim/simgrid_parts.h"
 
-#include <fmt/format.h>
-
-#include "hw/error.h"
-#include "sim/sim_executor.h"
-
-#ifdef MOEBIUS_SIMGRID
 #include <xbt/base.h>
 
 #include <algorithm>
 
-#include <simgrid/version.h>
+#include <fmt/format.h>
+
 #include <simgrid/s4u.hpp>
 
-#include "sim/machine_model.h"
-#include "sim/network/native_network.h"
-#include "sim/network/zone.h"
-#endif
+#include "hw/error.h"
+#include "sim/simgrid/machine_model.h"
+#include "sim/simgrid/native_network.h"
+#include "sim/simgrid/zone.h"
 
 namespace moebius {
 
-#ifdef MOEBIUS_SIMGRID
 namespace {
 
 // Plain max-min as far as SimGrid lets one choose: CM02 with its own corrections off, times to a picosecond,
@@ -81,43 +76,16 @@ std::vector<int> devices_in_use(const Layout& layout, bool native) {
 
 }  // namespace
 
-SimGridParts make_simgrid_parts(const Cluster& cluster, const Layout& layout, bool native,
-                                std::uint64_t seed) {
+extern "C" void moebius_make_simgrid_parts(const SimGridNeeds& needs, SimGridParts& parts) {
+  const auto& [cluster, layout, native, seed] = needs;
   const std::vector<int> devices = devices_in_use(layout, native);
   if (native && devices.size() > kMostNativeDevices) {
     throw run_error(fmt::format("the native network connects at most {} devices, this run uses {}: use fluid",
                                 kMostNativeDevices, devices.size()));
   }
   auto driver = std::make_unique<SimGridDriver>(cluster, devices, native, seed);
-  SimGridParts parts;
   if (native) parts.network = std::make_unique<NativeNetwork>(driver->zone(), driver->origin());
   parts.driver = std::move(driver);
-  return parts;
 }
-
-bool has_simgrid() {
-  return true;
-}
-
-std::string simgrid_version() {
-  int major = 0, minor = 0, patch = 0;
-  sg_version_get(&major, &minor, &patch);
-  return fmt::format("{}.{}.{}", major, minor, patch);
-}
-
-#else
-
-SimGridParts make_simgrid_parts(const Cluster&, const Layout&, bool, std::uint64_t) {
-  throw run_error("this build has no SimGrid: use the plain driver and the fluid or alpha-beta network");
-}
-
-bool has_simgrid() {
-  return false;
-}
-std::string simgrid_version() {
-  return "";
-}
-
-#endif
 
 }  // namespace moebius

@@ -1,5 +1,4 @@
-#ifdef MOEBIUS_SIMGRID
-#include "sim/machine_model.h"
+#include "sim/simgrid/machine_model.h"
 
 #include <algorithm>
 
@@ -46,4 +45,3 @@ void MachineModel::update_actions_state(double now, double) {
 }
 
 }  // namespace moebius
-#endif

@@ -1,5 +1,4 @@
-#ifdef MOEBIUS_SIMGRID
-#include "sim/network/zone.h"
+#include "sim/simgrid/zone.h"
 
 #include <fmt/format.h>
 
@@ -75,4 +74,3 @@ void Zone::get_local_route(const simgrid::kernel::routing::NetPoint* from,
 }
 
 }  // namespace moebius
-#endif

@@ -1,5 +1,4 @@
-#ifdef MOEBIUS_SIMGRID
-#include "sim/network/native_network.h"
+#include "sim/simgrid/native_network.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "sim/simgrid_driver.h"
+#include "sim/simgrid_parts.h"
 
 namespace moebius {
 
@@ -89,4 +88,3 @@ void NativeNetwork::completed(const simgrid::s4u::Activity& activity) {
 }
 
 }  // namespace moebius
-#endif
