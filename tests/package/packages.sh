@@ -20,6 +20,7 @@ for path in ./usr/bin/moebius ./usr/share/man/man1/moebius.1 ./usr/share/moebius
   grep -qE " ${path//./\\.}\$" "$scratch/contents" || fail "no $path in the Debian package"
 done
 [ "$(awk '$6 !~ /^\.\/(usr\/.*)?$/' "$scratch/contents" | wc -l)" = 0 ] || fail "files outside of /usr in the Debian package"
+grep -q ' ./usr/lib/moebius/moebius-simgrid.so$' "$scratch/contents" || fail "no driver by SimGrid in the Debian package"
 dpkg-deb -f "$scratch"/*.deb Depends | grep -q libsimgrid || fail "the Debian package does not say that it needs SimGrid"
 
 # Away from where it was built, without an environment: the same answer.

@@ -42,7 +42,7 @@ class TokenCounts {
   void take(std::int32_t* for_rank, std::int32_t* for_node) {
     for (std::size_t set = 1; few_nodes_ && set < by_set_.size(); ++set) {
       for (std::size_t node = 0; node < by_node_.size(); ++node)
-        by_node_[node] += set >> node & 1 ? by_set_[set] : 0;
+        by_node_[node] += (set >> node & 1) * by_set_[set];
     }
     by_set_.fill(0);
     take(by_rank_, for_rank);
