@@ -12,12 +12,12 @@
 
 namespace moebius {
 
-// Keys and figures of the report as JSON, in the order of writing: figures first, then parts. nullptr: there
-// is no such figure.
-using Figure = std::variant<std::int64_t, double, std::nullptr_t>;
+using Figure = std::variant<std::int64_t, double, std::nullptr_t>;  // nullptr: there is no such figure
 inline Figure figure_if(bool exists, double figure) {
   return exists ? Figure(figure) : Figure(nullptr);
 }
+
+// Keys and figures of the report as JSON, in the order of writing: figures first, then parts.
 struct FigureTree {
   std::vector<std::pair<std::string, Figure>> rows = {};
   std::vector<std::pair<std::string, FigureTree>> parts = {};

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace moebius {
@@ -40,11 +41,11 @@ class TokenCounts {
 
   // Ends a source: its tokens for each rank and for each node.
   void take(std::int32_t* for_rank, std::int32_t* for_node) {
-    for (std::size_t set = 1; few_nodes_ && set < by_set_.size(); ++set) {
-      for (std::size_t node = 0; node < by_node_.size(); ++node)
-        by_node_[node] += (set >> node & 1) * by_set_[set];
+    for (std::uint32_t set = 0; few_nodes_ && set < 1u << by_node_.size(); ++set) {
+      const std::uint32_t tokens = std::exchange(by_set_[set], 0);
+      if (tokens == 0) continue;  // most sets of a source with few tokens
+      for (std::size_t node = 0; node < by_node_.size(); ++node) by_node_[node] += (set >> node & 1) * tokens;
     }
-    by_set_.fill(0);
     take(by_rank_, for_rank);
     take(by_node_, for_node);
   }
