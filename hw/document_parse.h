@@ -14,7 +14,11 @@ struct ParseFailure {
   std::string sentence;  // "expected ..., found ..."
 };
 
-// Fills `root`, or says what is wrong with `text`; `root` is then of no use.
+// Fills `root`, which is null before, or says what is wrong with `text`; `root` is then of no use.
 std::optional<ParseFailure> parse_value(std::string_view text, const DocumentLimits& limits, Value& root);
+
+// The same by the slower lexer alone, which explains faults; what the fuzz test holds the faster one against.
+std::optional<ParseFailure> parse_value_exactly(std::string_view text, const DocumentLimits& limits,
+                                                Value& root);
 
 }  // namespace moebius

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <optional>
 
 #include "hw/error.h"
 #include "hw/json_text.h"
@@ -94,55 +96,110 @@ ProfileRange read_range(Reader reader) {
   return range;
 }
 
+// The next word of a text such as "12.3 - 4"; empty at its end.
+std::string_view next_word(std::string_view& text) {
+  std::size_t start = 0;
+  while (start < text.size() && text[start] == ' ') ++start;
+  std::size_t end = start;
+  while (end < text.size() && text[end] != ' ') ++end;
+  const std::string_view word = text.substr(start, end - start);
+  text.remove_prefix(end);
+  return word;
+}
+
+// A word of a text that is an item of an array: what is wrong with it is said with the item's place.
+struct Word {
+  std::string_view text;
+  const Place& array;
+  std::size_t item;
+  const Value& value;
+  std::size_t column;
+  std::string_view wanted = "a number";
+
+  [[noreturn]] void fail(const std::string& sentence) const {
+    moebius::item(array, item, value).fail(fmt::format("value {}: {}", column, sentence));
+  }
+  double number(Range range) const;
+};
+
+// The nearest double. What has few digits is a whole number over a power of ten that both are exact, so that
+// the quotient is the nearest (Clinger 1990); the rest is read by the library. Not a number: nothing.
+std::optional<double> nearest(std::string_view word) {
+  constexpr double kTens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14};
+  std::int64_t digits = 0;
+  std::size_t point = word.size(), at = 0;
+  for (; at < word.size() && word.size() <= std::size(kTens); ++at) {
+    if (word[at] >= '0' && word[at] <= '9') {
+      digits = 10 * digits + (word[at] - '0');
+    } else if (word[at] == '.' && point == word.size() && at > 0) {
+      point = at;
+    } else {
+      break;
+    }
+  }
+  if (at > 0 && at == word.size())
+    return static_cast<double>(digits) / kTens[point == word.size() ? 0 : word.size() - point - 1];
+  double number = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  return number;
+}
+
+double Word::number(Range range) const {
+  const std::optional<double> number = nearest(text);
+  if (!number) fail(fmt::format("expected {}, found {}", wanted, json_excerpt(std::string(text))));
+  if (!(*number >= range.low && *number <= range.high))
+    fail(fmt::format("expected a number from {} to {}, found {}", range.low, range.high, *number));
+  return *number;
+}
+
+// A site is one text, "4096 7168", or an array of its numbers.
+std::vector<double> read_site(const Value& site, const Place& place, std::size_t index, std::size_t keys) {
+  constexpr Range kParts{0, 1e15};
+  std::vector<double> numbers;
+  numbers.reserve(keys);
+  if (site.kind != Value::Kind::kString) {
+    const Place here = item(place, index, site);
+    for (const Value& part : array(site, here, keys, keys))
+      numbers.push_back(number(part, here, numbers.size(), kParts));
+    return numbers;
+  }
+  std::string_view text = site.text;
+  for (std::string_view word = next_word(text); !word.empty(); word = next_word(text))
+    numbers.push_back(Word{word, place, index, site, numbers.size()}.number(kParts));
+  if (numbers.size() != keys)
+    item(place, index, site).fail(fmt::format("expected {} numbers, found {}", keys, numbers.size()));
+  return numbers;
+}
+
 void read_sites(Reader& reader, ProfileTable& table) {
   const Value& value = reader.value("sites");
   const Place place = reader.place_of("sites");
   for (const Value& site : array(value, place, 1, kMostSites)) {
-    const Place here = item(place, table.sites.size(), site);
-    std::vector<double> numbers;
-    for (const Value& part : array(site, here, table.site_keys.size(), table.site_keys.size()))
-      numbers.push_back(number(part, here, numbers.size(), {0, 1e15}));
+    std::vector<double> numbers = read_site(site, place, table.sites.size(), table.site_keys.size());
     if (std::find(table.sites.begin(), table.sites.end(), numbers) != table.sites.end())
-      here.fail("expected every site once, found one again");
+      item(place, table.sites.size(), site).fail("expected every site once, found one again");
     table.sites.push_back(std::move(numbers));
   }
 }
 
-// The next word of a row, "12.3" or "-" for a hole; empty at its end.
-std::string_view next_word(std::string_view& row) {
-  const std::size_t start = std::min(row.find_first_not_of(' '), row.size());
-  const std::size_t end = std::min(row.find(' ', start), row.size());
-  const std::string_view word = row.substr(start, end - start);
-  row.remove_prefix(end);
-  return word;
-}
-
-float value_of(std::string_view word, const Place& row, std::size_t column) {
-  if (word == "-") return std::numeric_limits<float>::quiet_NaN();
-  double us = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), us);
-  if (error != std::errc() || end != word.data() + word.size())
-    row.fail(
-        fmt::format("value {}: expected a number or -, found {}", column, json_excerpt(std::string(word))));
-  if (!(us >= kMicroseconds.low && us <= kMicroseconds.high))
-    row.fail(fmt::format("value {}: expected a number from {} to {}, found {}", column, kMicroseconds.low,
-                         kMicroseconds.high, us));
-  return static_cast<float>(us);
-}
-
 // A row is one text, "20 - 35.5": as a hundred thousand JSON numbers they would take most of a start.
-void read_row(const Value& text, const Place& here, std::size_t grid, std::vector<float>& values) {
-  if (text.kind != Value::Kind::kString)
-    here.fail(fmt::format("expected a string, found {}", text.kind_name()));
+void read_row(const Value& text, const Place& place, std::size_t index, std::size_t grid,
+              std::vector<float>& values) {
+  const auto fail = [&](const std::string& sentence) { item(place, index, text).fail(sentence); };
+  if (text.kind != Value::Kind::kString) fail(fmt::format("expected a string, found {}", text.kind_name()));
   std::string_view row = text.text;
   std::size_t column = 0, measured = 0;
-  for (std::string_view word = next_word(row); !word.empty(); word = next_word(row)) {
-    if (column == grid) here.fail(fmt::format("expected {} values, found more", grid));
-    values.push_back(value_of(word, here, column++));
-    measured += std::isnan(values.back()) ? 0 : 1;
+  for (std::string_view word = next_word(row); !word.empty(); word = next_word(row), ++column) {
+    if (column == grid) fail(fmt::format("expected {} values, found more", grid));
+    const bool hole = word == "-";
+    values.push_back(hole ? std::numeric_limits<float>::quiet_NaN()
+                          : static_cast<float>(Word{word, place, index, text, column, "a number or -"}.number(
+                                kMicroseconds)));
+    measured += hole ? 0 : 1;
   }
-  if (column < grid) here.fail(fmt::format("expected {} values, found {}", grid, column));
-  if (measured == 0) here.fail("expected at least one measured value, found none");
+  if (column < grid) fail(fmt::format("expected {} values, found {}", grid, column));
+  if (measured == 0) fail("expected at least one measured value, found none");
 }
 
 void read_values(Reader& reader, ProfileTable& table, std::size_t& left) {
@@ -151,10 +208,10 @@ void read_values(Reader& reader, ProfileTable& table, std::size_t& left) {
   const std::size_t grid = table.grid_size();
   std::size_t row = 0;
   for (const Value& values : array(value, place, table.sites.size(), table.sites.size())) {
-    const Place here = item(place, row++, values);
-    if (left < grid) here.fail(fmt::format("expected at most {} values in all", kMostProfileValues));
+    if (left < grid)
+      item(place, row, values).fail(fmt::format("expected at most {} values in all", kMostProfileValues));
     left -= grid;
-    read_row(values, here, grid, table.microseconds);
+    read_row(values, place, row++, grid, table.microseconds);
   }
 }
 

@@ -72,7 +72,7 @@ void write_where(Out& out, const ProfileTable& table) {
 void write_grid(Out& out, const ProfileTable& table) {
   fmt::format_to(out, ",\n      \"sites\": [");
   for (std::size_t i = 0; i < table.sites.size(); ++i)
-    fmt::format_to(out, "{}[{}]", i > 0 ? ", " : "", fmt::join(table.sites[i], ", "));
+    fmt::format_to(out, "{}\"{}\"", i > 0 ? ", " : "", fmt::join(table.sites[i], " "));
   fmt::format_to(out, "],\n      \"microseconds\": [");
   const std::size_t grid = table.grid_size();
   for (std::size_t i = 0; i < table.microseconds.size(); ++i) {

@@ -12,6 +12,7 @@ namespace moebius {
 namespace {
 
 constexpr int kBundles = -1;  // instead of a path: the bundles of all paths
+constexpr int kMostSitesKept = 1 << 16;
 
 bool on_other_boards(const FabricPool& pool, int local, int other) {
   return pool.board > 0 && local / pool.board != other / pool.board;
@@ -50,10 +51,17 @@ Fabric::Fabric(FabricSpec spec, std::vector<FabricPool> pools)
   first_spine_ = count_spines();
   for (const FabricPool& pool : pools_)
     if (pool.pair_rate.value > 0) mesh_stride_ = std::max(mesh_stride_, pool.devices_per_node);
+  if (layout_.devices > kMostSitesKept) return;
+  sites_.reserve(layout_.devices);
+  for (int device = 0; device < layout_.devices; ++device) sites_.push_back(locate(device));
 }
 
 Fabric::Site Fabric::site_of(int device) const {
   CHECK(device >= 0 && device < layout_.devices, fmt::format("device={} of {}", device, layout_.devices));
+  return sites_.empty() ? locate(device) : sites_[device];
+}
+
+Fabric::Site Fabric::locate(int device) const {
   int pool = static_cast<int>(pools_.size()) - 1;
   while (layout_.pools[pool].first_device > device) --pool;
   const FabricLayout::PoolPlace& place = layout_.pools[pool];

@@ -273,6 +273,7 @@ class Fabric {
   };
 
   Site site_of(int device) const;
+  Site locate(int device) const;
   int mate_of(const Site& site, int column, int preferred_local) const;
   Crossing crossing(const Site& from, const Site& to, RailChange change) const;
   Distance network_distance(const Crossing& crossing) const;
@@ -311,6 +312,8 @@ class Fabric {
   FabricSpec spec_;
   std::vector<FabricPool> pools_;
   FabricLayout layout_;
+  std::vector<Site>
+      sites_;  // by device; empty where there are very many, and each is worked out when asked for
   int leaf_uplinks_ = 1, spine_uplinks_ = 1;
   std::vector<int> first_spine_;  // by pod, and how many there are
   int mesh_stride_ = 1;           // kScaleUpPair: index = device * mesh_stride_ + local index of the peer

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <nlohmann/json.hpp>
 
 #include "hw/document.h"
+#include "hw/document_parse.h"
 #include "hw/error.h"
 #include "hw/profile.h"
 #include "hw/reader.h"
@@ -17,6 +19,28 @@ namespace moebius::fuzz {
 namespace {
 
 const char* const kFile = "fuzz.json";
+
+void check_same(const Value& a, const Value& b) {
+  CHECK(a.kind == b.kind && a.boolean == b.boolean && a.integer == b.integer && a.line == b.line &&
+            std::bit_cast<std::uint64_t>(a.number) == std::bit_cast<std::uint64_t>(b.number) &&
+            a.text == b.text && a.keys == b.keys && a.items.size() == b.items.size(),
+        to_json(a) + " / " + to_json(b));
+  for (std::size_t i = 0; i < a.items.size(); ++i) check_same(a.items[i], b.items[i]);
+}
+
+// Both lexers read the same, or say the same.
+void check_lexers(std::string_view text, const DocumentLimits& limits) {
+  Value fast, exact;
+  const auto failure = parse_value(text, limits, fast),
+             exact_failure = parse_value_exactly(text, limits, exact);
+  CHECK(failure.has_value() == exact_failure.has_value(), std::string(text));
+  if (failure) {
+    CHECK(failure->line == exact_failure->line && failure->sentence == exact_failure->sentence,
+          failure->sentence + " / " + exact_failure->sentence);
+  } else {
+    check_same(fast, exact);
+  }
+}
 
 // Runs `action`; what it throws must be the user's error, in one printable line about our file.
 template <class Action>
@@ -149,6 +173,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   static constexpr DocumentLimits kLimits{
       .bytes = std::size_t{1} << 20, .depth = 64, .values = std::size_t{1} << 16};
+  fuzz::check_lexers(text, kLimits);
   Document document{.file = fuzz::kFile, .root = {}};
   if (fuzz::succeeds([&] { document = parse_document(text, fuzz::kFile, kLimits); })) {
     fuzz::check_text(text, document.root);

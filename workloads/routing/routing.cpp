@@ -150,7 +150,6 @@ struct Route::Draw {
     };
   }
 
-  // Calls visit(experts) for each token of a source: `active` distinct experts in no order.
   // Tokens with names: what each draws depends on its name alone.
   template <class Visit>
   void for_each_named(int source, std::vector<std::int32_t>& experts, Visit&& visit) const {
@@ -167,6 +166,7 @@ struct Route::Draw {
     }
   }
 
+  // Calls visit(experts) for each token of a source: `active` distinct experts in no order.
   template <class Visit>
   void for_each_token(int source, Visit&& visit) const {
     std::vector<std::int32_t> experts = hand();
@@ -178,7 +178,9 @@ struct Route::Draw {
     if (!spec.runs.empty()) return for_each_named(source, experts, visit);
     PopularChooser::Scratch scratch = popular.front().scratch();
     RandomStream random(random_bits(source_key, static_cast<std::uint64_t>(source)));
-    Capacity capacity(spec);
+    if (spec.capacity == 0)
+      return popular.front().choose_for_each(random, spec.tokens, scratch, experts.data(), visit);
+    Capacity capacity(spec);  // it matters who comes first
     for (int token = 0; token < spec.tokens; ++token) {
       popular.front().choose(random, scratch, experts.data());
       capacity.limit(experts.data());
@@ -227,7 +229,7 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
     const int rank = holder(e);
     homes[e] = {rank, node_of(rank)};
   }
-  TokenCounts counts(spec.ranks, nodes(), std::move(homes), rows_.data());
+  TokenCounts counts(spec.ranks, nodes(), homes, rows_.data());
   const auto count = [&counts, active = spec.active](const std::int32_t* slots) {
     counts.add(slots, active);
   };

@@ -214,36 +214,34 @@ PopularChooser::Scratch PopularChooser::scratch() const {
   return {Taken(static_cast<std::int32_t>(groups_.size())),
           Taken(static_cast<std::int32_t>(experts_.size())),
           {},
-          std::vector<std::int32_t>(active_groups_)};
+          std::vector<std::int32_t>(active_groups_),
+          {}};
 }
 
-void PopularChooser::deal_hand(RandomStream& random, Scratch& scratch) const {
-  const auto open = [](const WeightedPool& pool) { return OpenPool{&pool, pool.heads_weight()}; };
-  if (!choice_of_groups_) {
-    const std::int32_t set = pools_.size() == 1 ? 0 : sets_.draw(random);
-    scratch.hand.assign(1, open(pools_[set]));
+void PopularChooser::draw_sets(RandomStream& random, std::int32_t tokens, Scratch& scratch) const {
+  scratch.tokens.assign(pools_.size(), 0);
+  if (pools_.size() == 1) {
+    scratch.tokens[0] = tokens;
     return;
   }
-  scratch.hand.assign(1, open(*choice_of_groups_));
+  for (; tokens > 0; --tokens) ++scratch.tokens[sets_.draw(random)];
+}
+
+void PopularChooser::choose_groups(RandomStream& random, Scratch& scratch) const {
+  scratch.hand.assign(1, OpenPool(*choice_of_groups_));
   scratch.groups.next_token();
   take_items(random, scratch.hand, scratch.groups, active_groups_, scratch.chosen.data());
-  scratch.hand.clear();
-  for (const std::int32_t group : scratch.chosen) scratch.hand.push_back(open(pools_[group]));
 }
 
 void PopularChooser::choose(RandomStream& random, Scratch& scratch, std::int32_t* experts) const {
-  scratch.experts.next_token();
-  // One set of groups without experts that stand apart: nothing to weigh.
   if (!choice_of_groups_) {
-    RandomStream stream = random;
-    const WeightedPool& pool = pools_[pools_.size() == 1 ? 0 : sets_.draw(stream)];
-    if (pool.heads().empty()) {
-      take_of_rest(stream, pool.rest(), scratch.experts, active_, experts);
-      random = stream;
-      return;
-    }
+    const std::int32_t set = pools_.size() == 1 ? 0 : sets_.draw(random);
+    return choose_of(pools_[set], random, scratch, experts);
   }
-  deal_hand(random, scratch);
+  choose_groups(random, scratch);
+  scratch.hand.clear();
+  for (const std::int32_t group : scratch.chosen) scratch.hand.emplace_back(pools_[group]);
+  scratch.experts.next_token();
   take_items(random, scratch.hand, scratch.experts, active_, experts);
 }
 

@@ -106,14 +106,47 @@ class PopularChooser {
     Taken groups, experts;
     std::vector<OpenPool> hand;        // what this token draws from
     std::vector<std::int32_t> chosen;  // groups of this token
+    std::vector<std::int32_t> tokens;  // of each set of groups
   };
   Scratch scratch() const;
   void choose(RandomStream& random, Scratch& scratch, std::int32_t* experts) const;  // of one token
 
+  // The same of many, visit(experts) for each. They come by their sets of groups: what a set draws from then
+  // stays in the nearest cache.
+  template <class Visit>
+  void choose_for_each(RandomStream& random, std::int32_t tokens, Scratch& scratch, std::int32_t* experts,
+                       Visit&& visit) const {
+    if (choice_of_groups_) {
+      for (; tokens > 0; --tokens) {
+        choose(random, scratch, experts);
+        visit(experts);
+      }
+      return;
+    }
+    draw_sets(random, tokens, scratch);
+    for (std::size_t set = 0; set < pools_.size(); ++set) {
+      for (std::int32_t i = 0; i < scratch.tokens[set]; ++i) {
+        choose_of(pools_[set], random, scratch, experts);
+        visit(experts);
+      }
+    }
+  }
+
  private:
   void make_pools(const std::vector<std::uint32_t>& sets);
   std::vector<WeightedItem> experts_of(std::int32_t group) const;
-  void deal_hand(RandomStream& random, Scratch& scratch) const;
+  void draw_sets(RandomStream& random, std::int32_t tokens, Scratch& scratch) const;
+  void choose_groups(RandomStream& random, Scratch& scratch) const;
+  void choose_of(const WeightedPool& pool, RandomStream& random, Scratch& scratch,
+                 std::int32_t* experts) const {
+    scratch.experts.next_token();
+    if (pool.heads().empty()) {  // nothing to weigh
+      take_of_rest(random, pool.rest(), scratch.experts, active_, experts);
+    } else {
+      scratch.hand.assign(1, OpenPool(pool));
+      take_items(random, scratch.hand, scratch.experts, active_, experts);
+    }
+  }
 
   std::int32_t active_, active_groups_, experts_per_group_;
   std::vector<WeightedItem> experts_, groups_;

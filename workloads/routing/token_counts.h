@@ -1,10 +1,11 @@
 // What the tokens of a route's sources add up to. Internal to routing.cpp.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
+
+#include "workloads/routing/bit_counts.h"
 
 namespace moebius {
 
@@ -16,44 +17,56 @@ class TokenCounts {
   };
 
   // `homes`: of each slot. `rows`: of each slot, from zero.
-  TokenCounts(int ranks, int nodes, std::vector<Home> homes, std::int32_t* rows)
-      : homes_(std::move(homes)),
-        by_rank_(ranks, 0),
-        by_node_(nodes, 0),
-        rows_(rows),
-        few_nodes_(nodes <= kFewNodes) {
-    if (!few_nodes_) return;
-    for (Home& home : homes_) home.node = 1 << home.node;
+  TokenCounts(int ranks, int nodes, const std::vector<Home>& homes, std::int32_t* rows)
+      : ranks_(ranks), nodes_(nodes), rows_(rows) {
+    if (ranks <= BitCounts::kBits && nodes <= BitCounts::kBits) {
+      for (const Home& home : homes)
+        bits_.push_back({std::uint64_t{1} << home.rank, std::uint64_t{1} << home.node});
+    } else {
+      homes_ = homes;
+      by_rank_.resize(ranks);
+      by_node_.resize(nodes);
+    }
   }
 
   // A token of the source at hand; slots below zero were dropped.
   void add(const std::int32_t* slots, int active) {
-    if (few_nodes_) {
-      // A token's nodes are one number of few bits: one count a token, and not one a slot.
-      std::uint32_t set = 0;
-      add(slots, active, [&set](std::int32_t bit) { set |= static_cast<std::uint32_t>(bit); });
-      ++by_set_[set];
+    if (bits_.empty()) {
+      const std::uint64_t now = ++token_;  // from one
+      visit(
+          slots, active,
+          [now, homes = homes_.data(), ranks = by_rank_.data(), nodes = by_node_.data()](std::int32_t slot) {
+            see(ranks[homes[slot].rank], now);
+            see(nodes[homes[slot].node], now);
+          });
     } else {
-      const std::uint64_t now = token_ + 1;
-      add(slots, active, [now, of_node = by_node_.data()](std::int32_t node) { see(of_node[node], now); });
+      Bits seen;
+      visit(slots, active, [&seen, bits = bits_.data()](std::int32_t slot) {
+        seen.rank |= bits[slot].rank;
+        seen.node |= bits[slot].node;
+      });
+      of_rank_.add(seen.rank);
+      of_node_.add(seen.node);
     }
   }
 
   // Ends a source: its tokens for each rank and for each node.
   void take(std::int32_t* for_rank, std::int32_t* for_node) {
-    for (std::uint32_t set = 0; few_nodes_ && set < 1u << by_node_.size(); ++set) {
-      const std::uint32_t tokens = std::exchange(by_set_[set], 0);
-      if (tokens == 0) continue;  // most sets of a source with few tokens
-      for (std::size_t node = 0; node < by_node_.size(); ++node) by_node_[node] += (set >> node & 1) * tokens;
+    if (bits_.empty()) {
+      take(by_rank_, for_rank);
+      take(by_node_, for_node);
+    } else {
+      of_rank_.take(ranks_, for_rank);
+      of_node_.take(nodes_, for_node);
     }
-    take(by_rank_, for_rank);
-    take(by_node_, for_node);
   }
 
   std::int64_t dropped() const { return dropped_; }
 
  private:
-  static constexpr int kFewNodes = 8;
+  struct Bits {
+    std::uint64_t rank = 0, node = 0;
+  };
 
   // A rank or node counts a token when it has not seen it before: it remembers the last one, above its count
   // in one word.
@@ -61,11 +74,8 @@ class TokenCounts {
     place = token << 32 | static_cast<std::uint32_t>(place + (place >> 32 != token));
   }
 
-  template <class SeeNode>
-  void add(const std::int32_t* slots, int active, const SeeNode& see_node) {
-    const std::uint64_t now = ++token_;  // from one
-    const Home* const homes = homes_.data();
-    std::uint64_t* const of_rank = by_rank_.data();
+  template <class Visit>
+  void visit(const std::int32_t* slots, int active, const Visit& visit_slot) {
     std::int32_t* const rows = rows_;
     for (int i = 0; i < active; ++i) {
       const std::int32_t slot = slots[i];
@@ -73,10 +83,8 @@ class TokenCounts {
         ++dropped_;
         continue;
       }
-      const Home home = homes[slot];
       ++rows[slot];
-      see(of_rank[home.rank], now);
-      see_node(home.node);
+      visit_slot(slot);
     }
   }
 
@@ -87,13 +95,18 @@ class TokenCounts {
     }
   }
 
-  std::vector<Home> homes_;  // with few nodes the node is its bit
-  std::vector<std::uint64_t> by_rank_, by_node_;
-  std::array<std::uint32_t, 1 << kFewNodes> by_set_{};  // of nodes
+  int ranks_, nodes_;
   std::int32_t* rows_;
-  bool few_nodes_;
-  std::uint64_t token_ = 0;
   std::int64_t dropped_ = 0;
+
+  // Where ranks and nodes are few, a token's are one word each.
+  std::vector<Bits> bits_;  // of each slot
+  BitCounts of_rank_, of_node_;
+
+  // Otherwise each has a place.
+  std::vector<Home> homes_;  // of each slot
+  std::vector<std::uint64_t> by_rank_, by_node_;
+  std::uint64_t token_ = 0;
 };
 
 }  // namespace moebius

@@ -16,7 +16,7 @@ struct WeightedItem {
 };
 
 // Draws an item in proportion to its weight in constant time (Walker 1977, Vose 1991), probabilities to
-// 2^-32.
+// 2^-32: 32 random bits times the number of slots are the slot and, behind the point, where in it.
 class AliasTable {
  public:
   AliasTable() = default;
@@ -30,14 +30,16 @@ class AliasTable {
   struct Slots {
     const Slot* slots;
     std::uint64_t size;
-    std::int32_t draw(RandomStream& random) const {
-      const std::uint64_t bits = random.bits();
-      const Slot& slot = slots[((bits >> 32) * size) >> 32];
-      return slot.items[static_cast<std::uint32_t>(bits) >= slot.threshold];  // by index: nothing to foresee
+    std::int32_t draw(std::uint32_t bits) const {
+      const std::uint64_t place = bits * size;
+      const Slot& slot = slots[place >> 32];
+      return slot.items[static_cast<std::uint32_t>(place) >= slot.threshold];  // by index: nothing to foresee
     }
   };
   Slots slots() const { return {slots_.data(), slots_.size()}; }
-  std::int32_t draw(RandomStream& random) const { return slots().draw(random); }
+  std::int32_t draw(RandomStream& random) const {
+    return slots().draw(static_cast<std::uint32_t>(random.bits() >> 32));
+  }
 
  private:
   std::vector<Slot> slots_;
@@ -102,18 +104,25 @@ inline void take_of_rest(RandomStream& random, const AliasTable& table, Taken& t
   const Taken::Marks marks = taken.marks();
   const AliasTable::Slots slots = table.slots();
   std::int32_t have = 0;
-  const auto draw = [&] {
-    const std::int32_t item = slots.draw(stream);
+  const auto draw = [&](std::uint64_t bits) {
+    const std::int32_t item = slots.draw(static_cast<std::uint32_t>(bits));
     out[have] = item;
     have += marks.take(item);  // no branch: whether it is new cannot be foreseen
   };
-  for (std::int32_t i = 0; i < count; ++i) draw();
-  while (have < count) draw();
+  const auto draw_two = [&] {
+    const std::uint64_t bits = stream.bits();
+    draw(bits >> 32);
+    draw(bits);
+  };
+  for (std::int32_t i = 0; i + 1 < count; i += 2) draw_two();
+  while (have < count) draw(stream.bits() >> 32);
   random = stream;
 }
 
 // A pool as the token at hand has left it.
 struct OpenPool {
+  explicit OpenPool(const WeightedPool& whole) : pool(&whole), heads_weight(whole.heads_weight()) {}
+
   const WeightedPool* pool;
   std::uint64_t heads_weight;  // of the heads not yet taken
 };

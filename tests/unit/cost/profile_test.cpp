@@ -57,6 +57,16 @@ TEST_CASE("a profile reads as it was written, and writes as it reads") {
   CHECK(profile.reference.memory_rate.value == 3.35e12);
   const std::string text = to_json(profile);
   CHECK(to_json(read(text)) == text);
+  CHECK(to_json(read(changed("[[4096, 7168], [7168, 2048]]", "[\"4096 7168\", \" 7168  2048\"]"))) == text);
+}
+
+TEST_CASE("a number of a text is the nearest double, however long it is") {
+  for (const std::string number : {"20", "0.1", "35.5", "123456.78901234", "0.30000000000000004", "1e-2",
+                                   "4.9", "12345678.9012345", "999999999.25", "2.", "00012.50"}) {
+    INFO(number);
+    const Profile profile = read(changed("[\"20 -\"", "[\"" + number + " -\""));
+    CHECK(profile.tables[0].microseconds[0] == static_cast<float>(std::stod(number)));
+  }
 }
 
 TEST_CASE("a stored format and what a table includes survive reading and writing, and are absent elsewhere") {
@@ -207,6 +217,15 @@ TEST_CASE("what is not a profile is an error that says where and what") {
        "p.json:14: /tables/0/microseconds/1: expected at least one measured value, found none"},
       {"[7168, 2048]]", "[4096, 7168]]",
        "p.json:13: /tables/0/sites/1: expected every site once, found one again"},
+      {"[7168, 2048]]", "\"4096 7168\"]",
+       "p.json:13: /tables/0/sites/1: expected every site once, found one again"},
+      {"[7168, 2048]]", "\"7168\"]", "p.json:13: /tables/0/sites/1: expected 2 numbers, found 1"},
+      {"[7168, 2048]]", "\"7168 2048 1\"]", "p.json:13: /tables/0/sites/1: expected 2 numbers, found 3"},
+      {"[7168, 2048]]", "\"7168 2k\"]",
+       "p.json:13: /tables/0/sites/1: value 1: expected a number, found \"2k\""},
+      {"[7168, 2048]]", "\"7168 -2\"]",
+       "p.json:13: /tables/0/sites/1: value 1: expected a number from 0 to 1000000000000000, found -2"},
+      {"[7168, 2048]]", "7168]", "p.json:13: /tables/0/sites/1: expected an array"},
       {"\"source\": \"LAB\"", "\"source\": \"LAP\"",
        "p.json:9: /tables/0/source: expected a key of \"sources\", found \"LAP\""},
       {"\"dtype\": \"fp8\"", "\"dtype\": \"fp9\"",

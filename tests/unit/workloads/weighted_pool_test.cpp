@@ -19,7 +19,7 @@ std::vector<WeightedItem> items_of(const std::vector<std::uint64_t>& weights, st
 }
 
 OpenPool open(const WeightedPool& pool) {
-  return {&pool, pool.heads_weight()};
+  return OpenPool(pool);
 }
 
 // Ordered pairs drawn from `pools` against w1/W * w2/(W - w1). The statistic sum((count - n p)^2 / (n p)) has
