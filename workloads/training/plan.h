@@ -69,7 +69,8 @@ struct Offload {
   bool parameters = false;   // weights, or their shards
   bool gradients = false;    // sums of gradients, or their shards
   bool activations = false;  // what the layers keep for the reverse pass
-  bool any() const { return optimizer || parameters || gradients || activations; }
+  bool of_update() const { return optimizer || parameters || gradients; }  // of what an update touches
+  bool any() const { return of_update() || activations; }
 };
 
 struct TrainingPlan {
@@ -144,7 +145,7 @@ struct TrainingPlan {
   bool overlap_dispatch_combine = true;
   bool overlap_tensor_gradients = true;  // tensor-parallel sums of the reverse pass beside weight gradients
   bool overlap_two_batch = false;        // 1F1B, interleaved: forward beside backward passes, layer by layer
-  bool recompute_whole = false;      // full: a layer ends again before its reverse pass, its sums in line
+  bool recompute_whole = false;          // full: a layer ends again before its reverse pass, its sums in line
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
   int communication_sms = 0;         // cores that dispatch and combine hold; 0: they run by copy engines
   int tensor_sms = 0;                // and tensor-parallel gathers and sums; 0: their library's

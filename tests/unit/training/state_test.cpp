@@ -195,6 +195,27 @@ TEST_CASE("optimizer states in host memory leave the device, and come and go onc
   CHECK(payload(job, OpKind::kCopyToHost, Phase::kOptimizer) == 12 * p);
 }
 
+TEST_CASE("however deep a model is, a group of its layers is updated at a time from host memory") {
+  const auto brought_at_once = [](int layers, int group) {
+    TrainingJob job = dense_job();
+    job.model.layers = job.model.first_dense = layers;
+    job.plan.group_layers = group;
+    job.plan.offload.optimizer = true;
+    double most = 0;
+    for (const FragmentPtr& fragment : fragments_of(job)) {
+      for (const Op& op : fragment->ops) {
+        const bool brings =
+            op.kind == OpKind::kCopyFromHost && fragment->tensors[fragment->output(op, 0)].layer >= 0;
+        if (brings && fragment->phase == Phase::kOptimizer) most = std::max(most, op.payload.value);
+      }
+    }
+    return most;
+  };
+  CHECK(brought_at_once(8, 1) > 0);
+  CHECK(brought_at_once(16, 1) == brought_at_once(8, 1));
+  CHECK(brought_at_once(16, 2) == 2 * brought_at_once(16, 1));
+}
+
 // Every microbatch that is alive has its activations on the host, but for those of the last layer.
 TEST_CASE("activations in host memory leave room on the device for all but the last group of layers") {
   TrainingJob job = dense_job();

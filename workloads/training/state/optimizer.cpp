@@ -12,6 +12,7 @@
 #include "workloads/training/pipeline/pipeline.h"
 #include "workloads/training/state/sharding.h"
 #include "workloads/training/state/shared_scales.h"
+#include "workloads/training/state/stretches_of.h"
 
 namespace moebius {
 namespace {
@@ -121,13 +122,12 @@ class OptimizerWriter {
     builder_.phase = Phase::kOptimizer;
     if (plan().clip > 0) write_norm(parameters);
     // Buckets keep the operand lists short and let a bucket's weights travel while the next is updated.
-    constexpr std::size_t kBucket = 16;
     for (const GroupRole holders : kHolders) {
       std::vector<StageParameter> bucket;
       for (const StageParameter& parameter : parameters) {
         if (holders_of(parameter) != holders) continue;
+        if (is_full(bucket, parameter)) write_update(bucket, holders), bucket.clear();
         bucket.push_back(parameter);
-        if (bucket.size() == kBucket) write_update(bucket, holders), bucket.clear();
       }
       write_update(bucket, holders);
     }
@@ -136,6 +136,16 @@ class OptimizerWriter {
 
  private:
   const TrainingPlan& plan() const { return *input_.plan; }
+
+  // What comes from the host for an update takes room on the device: no more than a group of layers at a
+  // time.
+  bool is_full(const std::vector<StageParameter>& bucket, const StageParameter& next) const {
+    constexpr std::size_t kMost = 16;
+    if (bucket.empty() || bucket.size() == kMost || !plan().offload.of_update())
+      return bucket.size() == kMost;
+    const LayerGroups groups(plan(), stage_.slice.first_layer);
+    return groups.of_layer(bucket.front().weight.layer) != groups.of_layer(next.weight.layer);
+  }
 
   // What this rank holds of a gradient when it is reduced.
   TensorId gradient(const StageParameter& parameter) {

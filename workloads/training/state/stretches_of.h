@@ -12,7 +12,9 @@ namespace moebius {
 class LayerGroups {
  public:
   LayerGroups(const TrainingPlan& plan, const Fragment& fragment);
-  int of(const Op& op) const { return op.layer < 0 ? -1 : (op.layer - first_) / layers_; }
+  LayerGroups(const TrainingPlan& plan, int first_layer) : layers_(plan.group_layers), first_(first_layer) {}
+  int of(const Op& op) const { return of_layer(op.layer); }
+  int of_layer(int layer) const { return layer < 0 ? -1 : (layer - first_) / layers_; }
 
  private:
   int layers_, first_ = -1;
