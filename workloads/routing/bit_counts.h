@@ -1,4 +1,4 @@
-// Counts, bit by bit, in how many words a bit is set. Internal to token_counts.h.
+// Counts, bit by bit, in how many words a bit is set. Internal to route_counts.h.
 #pragma once
 
 #include <array>

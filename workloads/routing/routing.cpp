@@ -8,7 +8,7 @@
 
 #include "hw/error.h"
 #include "workloads/routing/routing_draw.h"
-#include "workloads/routing/token_counts.h"
+#include "workloads/routing/route_counts.h"
 
 namespace moebius {
 
@@ -224,12 +224,12 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
   rows_.resize(spec.slots());
   between_.resize(static_cast<std::size_t>(spec.ranks) * spec.ranks);
   to_node_.resize(static_cast<std::size_t>(spec.ranks) * nodes());
-  std::vector<TokenCounts::Home> homes(spec.slots());
+  std::vector<RouteCounts::Home> homes(spec.slots());
   for (int e = 0; e < spec.slots(); ++e) {
     const int rank = holder(e);
     homes[e] = {rank, node_of(rank)};
   }
-  TokenCounts counts(spec.ranks, nodes(), homes, rows_.data());
+  RouteCounts counts(spec.ranks, nodes(), homes, rows_.data());
   const auto count = [&counts, active = spec.active](const std::int32_t* slots) {
     counts.add(slots, active);
   };

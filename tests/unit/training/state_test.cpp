@@ -1,35 +1,17 @@
 // How much memory the state of a plan takes, and what brings it to the device.
-#include <set>
-
 #include <catch2/catch.hpp>
 
-#include "small_job.h"
-#include "tests/process.h"
-#include "workloads/training/state/memory.h"
+#include "state_of_job.h"
 
 using namespace moebius;
 
 namespace {
-
-ClassMemory memory_of(const TrainingJob& job) {
-  return Training(job).memory({1e9}).classes[0];
-}
 
 double kept(const ClassMemory& memory, MemoryKind kind) {
   return memory.resident[static_cast<int>(kind)].value;
 }
 double host(const ClassMemory& memory, MemoryKind kind) {
   return memory.on_host[static_cast<int>(kind)].value;
-}
-
-std::vector<FragmentPtr> fragments_of(const TrainingJob& job) {
-  Training training(job);
-  std::vector<FragmentPtr> fragments;
-  std::set<std::uint64_t> seen;
-  for (const Submission& submission : all_submissions(training)) {
-    if (seen.insert(submission.fragment->hash).second) fragments.push_back(submission.fragment);
-  }
-  return fragments;
 }
 
 double payload(const TrainingJob& job, OpKind kind, Phase phase) {
@@ -308,99 +290,4 @@ TEST_CASE("with skewed experts the fullest rank counts, not the fullest of each 
   of_one_rank = memory.after_pass[0].value - memory.after_pass.back().value;
   CHECK(of_one_rank < fullest_of_each);
   CHECK(of_one_rank > 0.5 * fullest_of_each);
-}
-
-namespace {
-
-// Budgets between what full recomputation takes and what keeping everything takes, of one stage that keeps as
-// many microbatches as 1F1B lets it.
-TrainingJob hybrid_job() {
-  TrainingJob job = small_job();
-  job.plan.recompute_flops = {1e14};
-  job.plan.recompute_memory = {1e12};
-  return job;
-}
-
-// Of the reverse pass of a microbatch, each op at its roofline.
-double reverse_seconds(const TrainingJob& job) {
-  double seconds = 0;
-  const FragmentPtr reverse = fragments_of(job)[1];
-  for (const Op& op : reverse->ops) {
-    if (is_communication(op.kind)) continue;
-    seconds += std::max(op_flops(op.kind, op.shape) / job.plan.recompute_flops,
-                        op_bytes(op.kind, op.shape, op.dtype) / job.plan.recompute_memory);
-  }
-  return seconds;
-}
-
-}  // namespace
-
-TEST_CASE("hybrid recomputation stays in its budget and computes no longer again than whole layers") {
-  TrainingJob job = hybrid_job();
-  const double keeps = memory_of(job).peak.value, kept_seconds = reverse_seconds(job);
-  job.plan.recompute = RecomputePolicy::kFull;
-  const double least = memory_of(job).peak.value, full_seconds = reverse_seconds(job);
-  REQUIRE(least < keeps);
-  REQUIRE(kept_seconds < full_seconds);
-  job.plan.recompute = RecomputePolicy::kHybrid;
-  for (const double share : {0.0, 0.25, 0.5, 0.75}) {
-    job.plan.recompute_budget = {least + share * (keeps - least)};
-    CHECK(memory_of(job).peak <= job.plan.recompute_budget);
-    CHECK(reverse_seconds(job) > kept_seconds);
-    CHECK(reverse_seconds(job) <= full_seconds);
-  }
-  job.plan.recompute_budget = {keeps};
-  CHECK(reverse_seconds(job) == kept_seconds);
-}
-
-// The second of a rank's two stages has neither the embedding nor the loss, whose tensors belong to no layer.
-TEST_CASE("hybrid recomputation chooses among what a stage computes in reverse") {
-  const test::Scratch scratch;
-  const std::string scenario = scratch.write("s.json", R"({
-    "moebius": 1, "kind": "training", "name": "hybrid", "model": "qwen3-30b-a3b",
-    "cluster": {"pools": [{"name": "a", "accelerator": "kunlun-p800", "node": "hgx-8", "nodes": 1}],
-                "fabric": {"type": "rail-optimised-clos", "nic": "400 Gb/s"}},
-    "plan": {"pp": {"degree": 2, "schedule": "zb-v"}, "ep": {"degree": 4}, "dp": {"zero": 3},
-             "recompute": {"policy": "hybrid"}, "offload": {"optimizer": true}},
-    "workload": {"sequence_length": 8192, "global_batch": 32, "micro_batch": 1}})");
-  const auto run = test::run_moebius("run " + scenario + " --detail alpha-beta");
-  INFO(run.err);
-  CHECK(run.exit_code == 0);
-}
-
-// The two stages of a rank do not fill most at the same moment: judged one by one they would be refused.
-TEST_CASE("several stages of a rank share one budget, which their sum may exceed") {
-  for (const PipelineKind kind : {PipelineKind::kZbV, PipelineKind::kDualPipeV, PipelineKind::kInterleaved}) {
-    TrainingJob job = hybrid_job();
-    job.plan.pp = 2, job.plan.dp = job.plan.ep = 1;
-    job.plan.schedule = kind;
-    job.plan.chunks = kind == PipelineKind::kInterleaved ? 2 : 1;
-    const auto peak = [&] { return Training(job).memory({1e9}).peak().value; };
-    const double keeps = peak();
-    job.plan.recompute = RecomputePolicy::kFull;
-    const double least = peak();
-    REQUIRE(least < keeps);
-    CAPTURE(static_cast<int>(kind), least, keeps);
-    job.plan.recompute = RecomputePolicy::kHybrid;
-    double last = 0;
-    for (const double share : {0.0, 0.3, 0.6, 1.0}) {
-      job.plan.recompute_budget = {least + share * (keeps - least)};
-      const double filled = peak();
-      CHECK(filled <= job.plan.recompute_budget.value);
-      CHECK(filled >= last);
-      last = filled;
-    }
-    CHECK(last == keeps);
-  }
-}
-
-TEST_CASE("a budget that whole layers do not fit in is an error that names it") {
-  TrainingJob job = hybrid_job();
-  job.plan.recompute = RecomputePolicy::kHybrid;
-  job.plan.recompute_budget = {1e4};
-  CHECK_THROWS_WITH(memory_of(job), Catch::Contains("stage 0 does not fit in its budget of 10 kB"));
-  job.plan.keeps_to_budget = false;  // "memory": "report"
-  const auto hybrid = memory_of(job);
-  job.plan.recompute = RecomputePolicy::kFull;
-  CHECK(hybrid.peak.value == memory_of(job).peak.value);
 }

@@ -10,14 +10,14 @@
 namespace moebius {
 
 // Counts rows of each slot, and, source by source, the distinct tokens for each rank and for each node.
-class TokenCounts {
+class RouteCounts {
  public:
   struct Home {
     std::int32_t rank, node;
   };
 
   // `homes`: of each slot. `rows`: of each slot, from zero.
-  TokenCounts(int ranks, int nodes, const std::vector<Home>& homes, std::int32_t* rows)
+  RouteCounts(int ranks, int nodes, const std::vector<Home>& homes, std::int32_t* rows)
       : ranks_(ranks), nodes_(nodes), rows_(rows) {
     if (ranks <= BitCounts::kBits && nodes <= BitCounts::kBits) {
       for (const Home& home : homes)
