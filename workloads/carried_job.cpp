@@ -36,7 +36,8 @@ void require_carried(const Scenario& scenario) {
   require(scenario, plan.router != RouterPolicy::kSlaAware, "/plan/router", "a router that forecasts");
   require(scenario, !plan.transfer.brings_first_token, "/plan/separation/first_token",
           "a first token that waits for its cache");
-  require(scenario, plan.engine.sampling != Sampling::kHost, "/plan/scheduler/sampling", "choosing tokens on the host");
+  require(scenario, plan.engine.sampling != Sampling::kHost, "/plan/scheduler/sampling",
+          "choosing tokens on the host");
   require(scenario, !plan.engine.padded, "/plan/layout", "a layout of rows of one length");
   require(scenario, plan.experts.policy != BalancePolicy::kGreedy, "/plan/expert_balance/policy",
           "a placement that weighs what moving takes");
@@ -183,7 +184,7 @@ ServiceFigures carried_figures(const Job& job) {
     figures.turned_away += run.turned_away;
   }
   figures.span = system.span();
-  figures.cost = cost_of(figures.pools, figures.classes, figures.span);
+  figures.cost = cost_of(figures.pools, {}, figures.classes, figures.span);
   figures.transferred_bytes = system.transferred_bytes();
   return figures;
 }

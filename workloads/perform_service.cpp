@@ -60,7 +60,8 @@ std::vector<ServiceClassFigures> class_figures(const std::vector<RequestClass>& 
 }
 
 ServiceFigures service_figures(const Scenario& scenario, const ServingSystem& system,
-                               const std::vector<std::unique_ptr<TimedPool>>& timed) {
+                               const std::vector<std::unique_ptr<TimedPool>>& timed,
+                               const std::optional<EncoderFigures>& encoder) {
   ServiceFigures figures;
   const std::vector<PoolFigures> pools = system.pools();
   for (std::size_t i = 0; i < timed.size(); ++i) figures.pools.push_back(timed[i]->figures(pools[i]));
@@ -70,7 +71,10 @@ ServiceFigures service_figures(const Scenario& scenario, const ServingSystem& sy
   for (const ServiceClassFigures& of : figures.classes) figures.turned_away += of.run.turned_away;
   figures.span = system.span();
   figures.forecasts = system.forecasts();
-  figures.cost = cost_of(figures.pools, figures.classes, figures.span);
+  EncoderDevices encoders;
+  if (encoder) encoders = {encoder->devices, encoder->busy, encoder->tariff};
+  figures.cost = cost_of(figures.pools, encoders, figures.classes, figures.span);
+  figures.encoder = encoder;
   figures.transferred_bytes = system.transferred_bytes();
   figures.tiers = system.tiers();
   figures.intake = system.intake();
@@ -125,8 +129,9 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.facts = std::move(timed.front()->facts());
   outcome.report.metrics.makespan = system.span();
   outcome.report.serving = system.metrics().figures();
-  outcome.report.service = service_figures(scenario, system, timed);
-  if (encoder) outcome.report.service->encoder = encoder->figures(system, timed.front()->encoding());
+  std::optional<EncoderFigures> encoded;
+  if (encoder) encoded = encoder->figures(system, timed.front()->encoding());
+  outcome.report.service = service_figures(scenario, system, timed, encoded);
   outcome.report.service->series = record.series();
   outcome.timeline = record.take();
   for (const ServicePoolFigures& pool : outcome.report.service->pools) {

@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "workloads/service_rules.h"
+#include "workloads/service_tariff.h"
+
 namespace moebius {
 namespace {
 
@@ -38,7 +41,7 @@ EncoderRules ServedEncoder::rules() {
   rules.max_batch = plan_.max_batch;
   rules.cost = &timer_;
   rules.bytes_per_image = static_cast<double>(plan_.tokens()) * hidden_ * element_bytes(DType::kBf16);
-  rules.rate = cluster.pools.front().accelerator.nic_rate * plan_.tp;
+  rules.rate = send_rate(cluster, plan_.tp);
   return rules;
 }
 
@@ -53,6 +56,7 @@ EncoderFigures ServedEncoder::figures(const ServingSystem& system,
   }
   figures.run = system.encoders();
   figures.devices = plan_.dp * plan_.tp;
+  figures.tariff = tariff_of(job_->scenario.cluster->pools.front());
   const double span = system.span().seconds() * plan_.dp;
   figures.busy = span > 0 ? figures.run.busy.seconds() / span : 0;
   return figures;

@@ -6,6 +6,8 @@
 
 #include "workloads/job.h"
 #include "workloads/routing/routing.h"
+#include "workloads/service_rules.h"
+#include "workloads/serving/lower.h"
 
 namespace moebius {
 namespace {
@@ -46,7 +48,7 @@ BalancerShape balancer_shape(const ServicePool& pool) {
           .slots = plan.slots_of(experts) - plan.shared_copies,
           .groups = {experts.groups, experts.active_groups},
           .always = placed_always(plan, experts),
-          .expert_bytes = expert_bytes(scenario.model, plan.gemm) / plan.expert_tp(),
+          .expert_bytes = expert_bytes(scenario.model, expert_format(plan).stored) / plan.expert_tp(),
           .seed = scenario.seed};
 }
 
@@ -79,8 +81,8 @@ PoolExperts::PoolExperts(const ServicePool& pool, const Scenario& scenario, Expe
     return timer_.seconds(point, {&even_, bytes, true});
   };
   loads_ = std::make_unique<LoadSurfaces>(std::move(measures), most);
-  const Accelerator& chip = pool.job->scenario.cluster->pools.front().accelerator;
-  const ExpertSteps::Links links{&even, loads_.get(), &course, Bytes{shape_.expert_bytes} / chip.nic_rate};
+  const ByteRate rate = send_rate(*pool.job->scenario.cluster, 1);
+  const ExpertSteps::Links links{&even, loads_.get(), &course, Bytes{shape_.expert_bytes} / rate};
   for (int i = 0; i < pool.phase.instances; ++i) {
     BalancerShape shape = shape_;
     shape.seed = random_bits(shape.seed, 0x696e7374, static_cast<std::uint64_t>(pool.phase.role), i);

@@ -8,16 +8,14 @@
 
 namespace moebius {
 
-namespace {
-
-// What a replica of so many ranks sends to others: devices may share a NIC. Where a node has none, by the
-// devices' own.
 ByteRate send_rate(const Cluster& cluster, int ranks) {
   const Pool& pool = cluster.pools.front();
   const FabricPool part = part_of_fabric(pool, cluster.fabric.spec());
   if (part.nic_rate.value == 0) return pool.accelerator.nic_rate * ranks;
   return part.nic_rate * std::max(1, ranks / part.devices_per_nic);
 }
+
+namespace {
 
 // What ranks that decode keep of a token, all together: where there are fewer heads than ranks, each has one.
 // Latents, the same on each, they take in together.

@@ -7,6 +7,10 @@
 
 namespace moebius {
 
+// What a replica of so many ranks sends to others: devices may share a NIC. Where a node has none, by the
+// devices' own.
+ByteRate send_rate(const Cluster& cluster, int ranks);
+
 // Without costs, tiers and prices.
 PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool);
 

@@ -65,8 +65,8 @@ ServicePoolFigures TimedPool::figures(const PoolFigures& run) {
   for (const bool prompts : {false, true}) timer_.take_mean_sides(prompts);
   const std::int64_t timed = surface_.measured();
   const SurfaceError error = judged_ ? surface_.error() : SurfaceError{};
-  ServicePoolFigures figures{run,     pool_.phase.instances, plan.replicas(), devices, pool_.pages, timed, error,
-                             tariff()};
+  ServicePoolFigures figures{
+      run, pool_.phase.instances, plan.replicas(), devices, pool_.pages, timed, error, tariff()};
   if (plan.experts_apart())
     figures.separation = {timer_.take_mean_sides(false), timer_.take_mean_sides(true), plan.apart.ranks,
                           pool_.weights, pool_.expert_weights};
@@ -80,7 +80,8 @@ PoolTariff TimedPool::tariff() const {
   const std::vector<Pool>& pools = pool_.job->scenario.cluster->pools;
   PoolTariff of = plan.experts_apart() ? mean_tariff(pools.front(), plan.dp, pools.back(), plan.apart.ranks)
                                        : tariff_of(pools.front());
-  of.tiers_usd_per_hour = tiers_usd_;
+  // Caches stand with attention.
+  of.tiers_usd_per_hour = tiers_usd_ * (plan.ranks() - plan.apart.ranks) / plan.ranks();
   return of;
 }
 

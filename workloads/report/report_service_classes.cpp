@@ -99,9 +99,12 @@ void add_cost(FigureTree& tree, const ServiceFigures& service, PoolRole does) {
         output += static_cast<double>(tokens.output) * of.usd_per_output_token;
       }
     }
+    input += static_cast<double>(all.input) * all.encoders.usd_per_input_token;
     cost.rows = {{"usd_per_hour", share(all.usd * 3600, service.span.seconds())},
                  {"usd", all.usd},
                  {"usd_idle", all.usd_idle}};
+    if (all.usd_unused > 0) cost.rows.emplace_back("usd_unused", all.usd_unused);
+    if (all.encoders.usd > 0) cost.rows.emplace_back("usd_encoders", all.encoders.usd);
     cost.rows.emplace_back("usd_per_million_tokens",
                            million(all.usd, paid_tokens(all.input, all.output, does)));
     cost.rows.emplace_back("usd_per_million_input_tokens", figure_if(prompts, million(input, all.input)));
@@ -176,6 +179,13 @@ std::string cost_text(const ServiceFigures& service, PoolRole does) {
       fmt::format_to(out, "  {}: a device's share of host memory and drives {:.3g} USD an hour, in these\n",
                      pool.run.name, pool.tariff.tiers_usd_per_hour);
   }
+  if (all.encoders.usd > 0)
+    fmt::format_to(out, "  encoders: {} at {:.3g} USD an hour ({}); {:.3g} USD a million tokens in\n",
+                   service.encoder->tariff.accelerator, service.encoder->tariff.usd_per_hour,
+                   price_source(service.encoder->tariff), 1e6 * all.encoders.usd_per_input_token);
+  if (all.usd_unused > 0)
+    fmt::format_to(out, "  pools that served nobody are {:.1f}% of it, and in no class's\n",
+                   100 * share(all.usd_unused, all.usd));
   fmt::format_to(
       out,
       "  energy             {:.3g} J a token generated: an estimate, TDP while busy, and what nodes take\n",

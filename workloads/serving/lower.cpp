@@ -15,16 +15,17 @@
 #include "workloads/serving/token_ends.h"
 
 namespace moebius {
+
+WeightFormat expert_format(const ServingPlan& plan) {
+  const WeightFormat format = format_of(plan.expert_gemm.value_or(plan.gemm));
+  return {format.arithmetic, plan.expert_weights.value_or(format.stored)};
+}
+
 namespace {
 
 WeightFormat dense_format(const ServingPlan& plan) {
   const WeightFormat format = format_of(plan.gemm);
   return {plan.gemm, plan.weights.value_or(format.stored)};
-}
-
-WeightFormat expert_format(const ServingPlan& plan) {
-  const WeightFormat format = format_of(plan.expert_gemm.value_or(plan.gemm));
-  return {format.arithmetic, plan.expert_weights.value_or(format.stored)};
 }
 
 class IterationWriter {

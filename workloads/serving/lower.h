@@ -28,6 +28,8 @@ struct ServingShape {
   }
 };
 
+// Of experts' products, and as their weights stand.
+WeightFormat expert_format(const ServingPlan& plan);
 // Number formats of weights, as the plan has them.
 void set_formats(const ServingPlan& plan, LayerWriter& writer);
 

@@ -28,7 +28,7 @@ std::vector<ServiceClassFigures> classes() {
 }  // namespace
 
 TEST_CASE("devices cost what they are paid by the hour and idle ones too") {
-  const CostFigures cost = cost_of({pool()}, classes(), time_from_seconds(3600));
+  const CostFigures cost = cost_of({pool()}, {}, classes(), time_from_seconds(3600));
   CHECK(cost.usd == Approx(6));
   CHECK(cost.usd_idle == Approx(3));
   // A third of 6 USD over 4 million tokens in, two thirds over 0.4 million out.
@@ -37,21 +37,21 @@ TEST_CASE("devices cost what they are paid by the hour and idle ones too") {
 }
 
 TEST_CASE("what classes cost is together what the pool costs") {
-  const CostFigures cost = cost_of({pool()}, classes(), time_from_seconds(3600));
+  const CostFigures cost = cost_of({pool()}, {}, classes(), time_from_seconds(3600));
   CHECK(cost.class_usd[0] == Approx(1.5));  // 0.5 for a million in and 1 for 0.1 million out
   CHECK(cost.class_usd[0] + cost.class_usd[1] == Approx(cost.usd));
 }
 
 TEST_CASE("power is that of busy devices and of nodes all the time") {
   // 2 x (700 W x 0.5 + 100 W) for an hour.
-  CHECK(cost_of({pool()}, classes(), time_from_seconds(3600)).joules == Approx(2 * 450.0 * 3600));
+  CHECK(cost_of({pool()}, {}, classes(), time_from_seconds(3600)).joules == Approx(2 * 450.0 * 3600));
 }
 
 TEST_CASE("a chip without a price makes the cost unknown by its name") {
   ServicePoolFigures unpriced = pool();
   unpriced.tariff.usd_per_hour = 0;
-  CHECK(cost_of({pool(), unpriced}, classes(), time_from_seconds(3600)).unknown == "chip");
-  CHECK(cost_of({pool()}, classes(), time_from_seconds(3600)).unknown.empty());
+  CHECK(cost_of({pool(), unpriced}, {}, classes(), time_from_seconds(3600)).unknown == "chip");
+  CHECK(cost_of({pool()}, {}, classes(), time_from_seconds(3600)).unknown.empty());
 }
 
 // A pool that only decodes has no tokens in, and computes again what it drove out: that is part of what its
@@ -61,7 +61,7 @@ TEST_CASE("what classes cost is what all pools cost where decoding computes prom
   prompts.run.totals.busy_with_prompts = prompts.run.totals.busy;
   for (ClassTokens& of : prompts.run.tokens) of.output = 0;
   for (ClassTokens& of : decode.run.tokens) of.input = 0;
-  const CostFigures cost = cost_of({prompts, decode}, classes(), time_from_seconds(3600));
+  const CostFigures cost = cost_of({prompts, decode}, {}, classes(), time_from_seconds(3600));
   CHECK(cost.usd == Approx(12));
   CHECK(cost.class_usd[0] + cost.class_usd[1] == Approx(cost.usd));
 }

@@ -73,10 +73,11 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
   const Time sent = early ? sent_meanwhile(id, whole) : Time{};
   const Time begin = std::max({now, from.free(), to.free()});
   Time end = begin + (sent.ns > 0 ? Time{} : transfer.latency) + (whole - sent);
-  if (request.prefill.pool != request.decode.pool) {
+  // Pools that both stand elsewhere stand together.
+  if (pool_of(request.prefill).wan.has_value() != pool_of(request.decode).wan.has_value()) {
     const Time there = early ? request.moments.admitted : now;
-    for (const Location& at : {request.prefill, request.decode})
-      if (pool_of(at).wan) end = std::max(end, pools[at.pool].caches.pass(there, bytes, *pool_of(at).wan));
+    const Location& away = pool_of(request.prefill).wan ? request.prefill : request.decode;
+    end = std::max(end, pools[away.pool].caches.pass(there, bytes, *pool_of(away).wan));
   }
   from.take(begin, end);
   to.take(begin, end);

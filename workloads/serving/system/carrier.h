@@ -12,8 +12,8 @@ namespace moebius {
 class ServiceCarrier {
  public:
   virtual ~ServiceCarrier() = default;
-  // Request `number` of the traffic, from 0 on, is sequence `id` of the replicas until its last token is there;
-  // then the id may be another one's.
+  // Request `number` of the traffic, from 0 on, is sequence `id` of the replicas until its last token is
+  // there; then the id may be another one's.
   virtual void accepted(std::int32_t id, std::int32_t number) = 0;
   // The instance, by its number among those of all pools, has decided an iteration.
   virtual void iterate(std::int32_t instance) = 0;

@@ -10,7 +10,7 @@ namespace {
 // Tokens that an iteration gives a sequence, on average: guesses hold until one does not.
 double tokens_a_turn(const Speculation& speculation) {
   double tokens = 1, holds = 1;
-  for (int i = 0; i < speculation.drafts; ++i) tokens += holds *= speculation.acceptance;
+  for (int i = 0; i < speculation.drafts; ++i) tokens += holds *= speculation.holds(i);
   return tokens;
 }
 

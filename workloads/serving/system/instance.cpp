@@ -78,9 +78,10 @@ std::optional<Time> Instance::begin(Time now) {
   if (rows == 0) return std::nullopt;
   cost_->begin(now);
   const HostWork work = host_work();
+  const std::int64_t sequences = num_sequences();  // rows that fill a graph are nobody's
   if (prompts == 0 && !rules_.captured.empty()) fill_graphs();
   const double seconds = cost_->seconds(shapes_);
-  count_stalls(seconds);
+  count_stalls(seconds, sequences);
   const HostLane::Turn lasts =
       host_.turn(now, behind_loads(now, time_from_seconds(swapping() + seconds)), work);
   shown_ = lasts.shown;
@@ -130,9 +131,13 @@ Time Instance::behind_loads(Time now, Time device) {
   return behind;
 }
 
-void Instance::count_stalls(double seconds) {
+std::int64_t Instance::num_sequences() const {
   std::int64_t sequences = 0;
   for (const StepShape& shape : shapes_) sequences += shape.prefill_sequences + shape.decode_sequences;
+  return sequences;
+}
+
+void Instance::count_stalls(double seconds, std::int64_t sequences) {
   const StepStalls stalls = cost_->stalls(shapes_, seconds);
   totals_.stalls.add(stalls, 1);
   totals_.waited.add(stalls, static_cast<double>(sequences));

@@ -87,7 +87,8 @@ class Instance {
   void fill_graphs();
   void count_rows();
   void count_busy(Time busy, std::int64_t prompts, std::int64_t rows);
-  void count_stalls(double seconds);
+  std::int64_t num_sequences() const;
+  void count_stalls(double seconds, std::int64_t sequences);
 
   InstanceRules rules_;
   StepCost* cost_;

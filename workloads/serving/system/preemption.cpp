@@ -82,6 +82,7 @@ void Replica::swap_in() {
     ++occupied_;
     left_ += next.left;
     decode(next);
+    swapped_in_.push_back(next.id);
     swaps_.in_tokens += next.context;
     shape_.swapped_in += next.context;
   }

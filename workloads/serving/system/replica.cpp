@@ -175,6 +175,7 @@ const StepShape& Replica::plan(Time now, bool prompts) {
   shape_ = {};
   admitted_.clear();
   preempted_.clear();
+  swapped_in_.clear();
   longest_ = longest_past_ = 0;
   for (Prefilling& prefilling : prefilling_) prefilling.chunk = 0;
   if (rules_.policy == BatchPolicy::kMixed) {

@@ -161,6 +161,8 @@ class Replica {
   Time loaded() const { return loaded_; }
   const std::vector<std::int32_t>& admitted() const { return admitted_; }
   const std::vector<std::int32_t>& preempted() const { return preempted_; }
+  // Of this decision: sequences that come back from the host's memory.
+  const std::vector<std::int32_t>& swapped_in() const { return swapped_in_; }
   // Of the planned iteration: tokens that it will bring, and prompts that it ends.
   std::int64_t tokens_to_come() const;
   std::int64_t prompts_ending() const;
@@ -253,7 +255,7 @@ class Replica {
   std::deque<Decoding> swapped_;  // in the host's memory, the first to come back in front
   std::int64_t swapped_pages_ = 0;
   StepShape shape_;
-  std::vector<std::int32_t> admitted_, preempted_;
+  std::vector<std::int32_t> admitted_, preempted_, swapped_in_;
   kv::BlockIndex index_;  // blocks that sequences share, and those that wait for one
   std::unordered_map<std::int32_t, Shared> shared_;  // by sequence
   PrefixTotals prefixes_;

@@ -49,8 +49,7 @@ std::uint64_t ServingSystem::State::pools_with_room(std::int32_t input, std::int
      : role == PoolRole::kPrefill ? prompts
                                   : decoding) |= std::uint64_t{1} << p;
   }
-  const bool ends_with_prompt = only_prefills || output == 1;
-  return both | (decoding != 0 || ends_with_prompt ? prompts | decoding : 0);
+  return both | (decoding != 0 || output == 1 ? prompts | decoding : 0);
 }
 
 RouteRequest ServingSystem::State::route_of(std::int32_t id) const {
@@ -82,8 +81,10 @@ void ServingSystem::State::arrive() {
   now = std::max(now, arrival.request.arrival);
   const auto input = static_cast<std::int32_t>(arrival.request.input_tokens);
   // A prompt that asks for nothing still ends in a token; one whose first token is there asks for another.
-  const auto output =
+  // Where prompts alone are computed the first token is the last.
+  const auto asked =
       static_cast<std::int32_t>(std::max<std::int64_t>(only_decodes ? 2 : 1, arrival.request.output_tokens));
+  const std::int32_t output = only_prefills ? 1 : asked;
   metrics.submitted(arrival.service_class, now);
   router->arrived(now);
   const std::int64_t block = arrival.request.block_tokens;
@@ -153,7 +154,7 @@ void ServingSystem::State::enqueue(std::int32_t id) {
   send_ahead(id);
   replica(at).enqueue({.id = id,
                        .prompt = moments.input,
-                       .output = only_prefills ? 1 : moments.output,
+                       .output = moments.output,
                        .chain = chain_of(id),
                        .priority = rules.classes[moments.service_class].priority,
                        .images = live[id].images,

@@ -22,32 +22,41 @@ double share_of_prompts(const Instance::Totals& totals, const ClassTokens& token
 
 // Devices are paid for and their nodes run all the time; they take their TDP while they work. What they take
 // while idle is in no catalog, and left out.
-PoolCost cost_of(const ServicePoolFigures& pool, Time span) {
-  const double hours = span.seconds() / 3600, devices = pool.devices, busy = std::min(1.0, pool.run.busy);
-  const Instance::Totals& totals = pool.run.totals;
-  const ClassTokens tokens = tokens_of(pool.run);
+PoolCost of_devices(int devices, double busy, const PoolTariff& tariff, Time span) {
+  const double hours = span.seconds() / 3600;
   PoolCost cost;
-  cost.usd = devices * (pool.tariff.usd_per_hour + pool.tariff.tiers_usd_per_hour) * hours;
+  cost.usd = devices * (tariff.usd_per_hour + tariff.tiers_usd_per_hour) * hours;
   cost.usd_idle = cost.usd * (1 - busy);
-  const double prompts = share_of_prompts(totals, tokens);
+  cost.joules = devices * span.seconds() * (tariff.watts * busy + tariff.overhead_watts);
+  return cost;
+}
+
+PoolCost cost_of(const ServicePoolFigures& pool, Time span) {
+  const ClassTokens tokens = tokens_of(pool.run);
+  PoolCost cost = of_devices(pool.devices, std::min(1.0, pool.run.busy), pool.tariff, span);
+  const double prompts = share_of_prompts(pool.run.totals, tokens);
   cost.usd_per_input_token = share(cost.usd * prompts, static_cast<double>(tokens.input));
   cost.usd_per_output_token = share(cost.usd * (1 - prompts), static_cast<double>(tokens.output));
-  cost.joules = devices * span.seconds() * (pool.tariff.watts * busy + pool.tariff.overhead_watts);
   return cost;
 }
 
 }  // namespace
 
-CostFigures cost_of(const std::vector<ServicePoolFigures>& pools,
+CostFigures cost_of(const std::vector<ServicePoolFigures>& pools, const EncoderDevices& encoders,
                     const std::vector<ServiceClassFigures>& classes, Time span) {
   CostFigures all;
   all.class_usd.resize(classes.size());
-  for (const ServicePoolFigures& pool : pools) {
-    if (pool.tariff.usd_per_hour <= 0 && all.unknown.empty()) all.unknown = pool.tariff.accelerator;
-    const PoolCost cost = cost_of(pool, span);
+  const auto add = [&all](const PoolCost& cost, const PoolTariff& tariff) {
+    if (tariff.usd_per_hour <= 0 && all.unknown.empty()) all.unknown = tariff.accelerator;
     all.usd += cost.usd;
     all.usd_idle += cost.usd_idle;
     all.joules += cost.joules;
+  };
+  for (const ServicePoolFigures& pool : pools) {
+    const PoolCost cost = cost_of(pool, span);
+    add(cost, pool.tariff);
+    const ClassTokens tokens = tokens_of(pool.run);
+    if (tokens.input + tokens.output == 0) all.usd_unused += cost.usd;
     for (std::size_t i = 0; i < classes.size(); ++i)
       all.class_usd[i] += static_cast<double>(pool.run.tokens[i].input) * cost.usd_per_input_token +
                           static_cast<double>(pool.run.tokens[i].output) * cost.usd_per_output_token;
@@ -56,6 +65,13 @@ CostFigures cost_of(const std::vector<ServicePoolFigures>& pools,
   for (const ServiceClassFigures& of : classes) {
     all.input += of.run.input;
     all.output += of.run.output;
+  }
+  if (encoders.devices > 0) {
+    all.encoders = of_devices(encoders.devices, std::min(1.0, encoders.busy), encoders.tariff, span);
+    all.encoders.usd_per_input_token = share(all.encoders.usd, static_cast<double>(all.input));
+    add(all.encoders, encoders.tariff);
+    for (std::size_t i = 0; i < classes.size(); ++i)
+      all.class_usd[i] += static_cast<double>(classes[i].run.input) * all.encoders.usd_per_input_token;
   }
   return all;
 }

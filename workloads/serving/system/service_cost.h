@@ -58,16 +58,25 @@ struct PoolCost {
   double joules = 0;
 };
 
+// Encoders on devices of their own; 0: there are none.
+struct EncoderDevices {
+  int devices = 0;
+  double busy = 0;  // share of the run
+  PoolTariff tariff;
+};
+
 struct CostFigures {
   std::string unknown;  // a chip without a price: then nothing below but joules counts
   std::vector<PoolCost> pools;
-  // What the tokens of a class cost in their pools: together all of `usd` but for pools without any tokens.
+  PoolCost encoders;  // falls on the tokens of prompts alone
+  // What the tokens of a class cost in their pools.
   std::vector<double> class_usd;
   double usd = 0, usd_idle = 0, joules = 0;
+  double usd_unused = 0;               // of `usd`, pools that had no tokens: of no class
   std::int64_t input = 0, output = 0;  // tokens of requests that were completed
 };
 
-CostFigures cost_of(const std::vector<ServicePoolFigures>& pools,
+CostFigures cost_of(const std::vector<ServicePoolFigures>& pools, const EncoderDevices& encoders,
                     const std::vector<ServiceClassFigures>& classes, Time span);
 
 }  // namespace moebius

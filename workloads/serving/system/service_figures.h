@@ -15,9 +15,10 @@ namespace moebius {
 
 struct EncoderFigures {
   EncoderPool::Totals run;
-  int devices = 0;       // of their own; 0: those of the language model
-  double busy = 0;       // share of the run
-  double one_image = 0;  // seconds alone
+  int devices = 0;         // of their own; 0: those of the language model
+  double busy = 0;         // share of the run
+  double one_image = 0;    // seconds alone
+  PoolTariff tariff = {};  // of devices of their own
 };
 
 struct ServiceFigures {

@@ -110,6 +110,7 @@ struct ServingSystem::State {
   void end_iteration(std::int32_t instance);
   void take_in(std::int32_t id);
   void enqueue(std::int32_t id);
+  void end_preemption(std::int32_t id, int pool);
   void first_token(std::int32_t id, Time shown);
   Time way_back(const Location& at) const;
   void learn_first_token(std::int32_t id);

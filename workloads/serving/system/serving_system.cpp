@@ -31,6 +31,7 @@ void ServingSystem::State::note_decision(const Location& at) {
   for (int i = 0; i < what.size(); ++i) {
     for (const std::int32_t id : what.replica(i).admitted())
       live[id].moments.admitted = std::min(live[id].moments.admitted, now);
+    for (const std::int32_t id : what.replica(i).swapped_in()) end_preemption(id, at.pool);
     for (const std::int32_t id : what.replica(i).preempted()) live[id].preempted = now;
     pools[at.pool].preemptions += static_cast<std::int64_t>(what.replica(i).preempted().size());
   }
@@ -98,12 +99,15 @@ void ServingSystem::State::show_tokens(const Location& at) {
   for (const std::int32_t id : outcome.finished) live[id].moments.last_back = back;
 }
 
+void ServingSystem::State::end_preemption(std::int32_t id, int pool) {
+  pools[pool].preempted += (now - live[id].preempted).seconds();
+  live[id].preempted = kForever;
+}
+
 void ServingSystem::State::first_token(std::int32_t id, Time shown) {
   LiveRequest& request = live[id];
   if (request.moments.first_token != kForever) {  // computed again after it had been preempted
-    if (request.preempted != kForever)
-      pools[request.decode.pool].preempted += (now - request.preempted).seconds();
-    request.preempted = kForever;
+    if (request.preempted != kForever) end_preemption(id, request.decode.pool);
     return;
   }
   request.moments.first_token = request.moments.handed_over = shown;

@@ -82,8 +82,9 @@ struct PoolFigures {
   double busy = 0;              // share of the system's span
   std::int64_t peak_pages = 0;  // of the fullest replica
   std::int64_t preemptions = 0;
-  double preempted = 0;   // seconds from preemptions until the prompt was computed again, of all requests
-  PrefixTotals prefixes;  // of all replicas
+  double preempted =
+      0;  // seconds from preemptions until keys are there again, or computed again, of all requests
+  PrefixTotals prefixes;            // of all replicas
   std::vector<ClassTokens> tokens;  // of finished requests, by class
   WanFigures wan;
   HostTotals host;   // of all instances

@@ -41,7 +41,8 @@ struct StepStalls {
 class StepCost {
  public:
   virtual ~StepCost() = default;
-  // Said before an iteration that begins then, never back in time; for costs that change while a service runs.
+  // Said before an iteration that begins then, never back in time; for costs that change while a service
+  // runs.
   virtual void begin(Time) {}
   // Seconds on the device, from the first op to the next tokens; some replica has rows.
   virtual double seconds(std::span<const StepShape> replicas) = 0;

@@ -160,7 +160,7 @@ StageFragments FragmentStore::lower(const StageSpec& stage) {
     fragments.first_load = lower_load(input_, stage, forward, true).freeze_it();
   }
   if (input_.workload->forward_only) {
-    fragments.forward = forward.builder.freeze_it();
+    fragments.forward = freeze(forward.builder, {});
     return fragments;
   }
   if (has_whole_backward(input_.plan->schedule)) lower_whole(stage, forward, fragments);

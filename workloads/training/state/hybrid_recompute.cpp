@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -145,20 +146,36 @@ std::shared_ptr<const RecomputeChoice> HybridRecompute::choose(const StageSpec& 
   if (!kept_) kept_ = memory_of_passes(passes_(lowered(stage, nullptr)));
   if (kept_->peak <= budget) return nullptr;
   const Known& all = known(stage);
-  const double alive = std::max(1, kept_->peak_microbatches);
-  double missing = (kept_->peak - budget).value / alive;
-  constexpr int kTries = 8;
-  for (int i = 0; i < kTries; ++i) {
-    const std::shared_ptr<const RecomputeChoice> choice = pick(all.items, missing);
-    if (!choice) break;
+  std::shared_ptr<const RecomputeChoice> best;
+  double best_seconds = std::numeric_limits<double>::infinity();
+  if (all.of_full.peak <= budget) best = all.full, best_seconds = all.of_full.seconds;
+  // Of choices that free so many bytes of a microbatch: what is still over the budget, nothing where none
+  // frees as many.
+  const auto over_budget = [&](double bytes) -> std::optional<double> {
+    const std::shared_ptr<const RecomputeChoice> choice = pick(all.items, bytes);
+    if (!choice) return std::nullopt;
     const RecomputeCost cost = cost_of(stage, choice);
-    if (cost.peak <= budget) {
-      const bool slower = cost.seconds > all.of_full.seconds && all.of_full.peak <= budget;
-      return slower ? all.full : choice;
-    }
-    missing += (cost.peak - budget).value / alive;
+    if (cost.peak > budget) return (cost.peak - budget).value;
+    if (cost.seconds <= best_seconds) best = choice, best_seconds = cost.seconds;
+    return 0;
+  };
+  // Mostly what is missing is a microbatch's part of what is too much; where another moment is the peak then,
+  // more is, up to all that can be freed.
+  const double alive = std::max(1, kept_->peak_microbatches);
+  double low = (kept_->peak - budget).value / alive, high = 0;
+  for (const Item& item : all.items) high += item.bytes;
+  constexpr int kCorrections = 4, kHalvings = 6;
+  for (int i = 0; i < kCorrections && low < high; ++i) {
+    const std::optional<double> over = over_budget(low);
+    if (!over || *over == 0) return best ? best : all.full;
+    low += *over / alive;
   }
-  return all.full;
+  for (int i = 0; i < kHalvings && low < high; ++i) {
+    const double middle = (low + high) / 2;
+    const std::optional<double> over = over_budget(middle);
+    (over && *over > 0 ? low : high) = middle;
+  }
+  return best ? best : all.full;
 }
 
 }  // namespace moebius
