@@ -149,6 +149,7 @@ void require_meant(const RunArguments& arguments) {
 
 int run_body(const RunArguments& arguments) {
   require_meant(arguments);
+  require_apart("--dump", arguments.dump, arguments.scenario.file);
   Job job = arguments.scenario.read();
   if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
   require_fit(job);

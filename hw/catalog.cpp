@@ -9,6 +9,7 @@
 
 #include "hw/catalog_entries.h"
 #include "hw/error.h"
+#include "hw/json_text.h"
 
 namespace moebius {
 namespace {
@@ -104,7 +105,8 @@ void Catalog::load(Shelf& shelf, Document document) {
   for (std::size_t i = 0; i < root.keys.size(); ++i)
     if (std::find(known.begin(), known.end(), root.keys[i]) == known.end())
       below(top, root.keys[i], root.items[i].line)
-          .fail(fmt::format("unknown key \"{}\"{}", root.keys[i], suggestion(root.keys[i], known)));
+          .fail(fmt::format("unknown key {}: expected one of {}{}", json_excerpt(root.keys[i]),
+                            fmt::join(known, ", "), suggestion(root.keys[i], known)));
   if (root.find("sources")) read_sources(object_at(root, "sources", top), below(top, "sources", root.line));
   if (root.find("announced")) {
     const Value& announced = object_at(root, "announced", top);
@@ -130,7 +132,7 @@ void Catalog::add_entry(Shelf& shelf, const std::string& id, const Value& value,
   if (value.kind != Value::Kind::kObject)
     place.fail(fmt::format("expected an object, found {}", value.excerpt()));
   if (normalised(id) != id)
-    place.fail(fmt::format("expected a lower-case id with hyphens, found \"{}\"", id));
+    place.fail(fmt::format("expected a lower-case id with hyphens, found {}", json_excerpt(id)));
   const int index = static_cast<int>(shelf.entries.size());
   int beneath = -1;
   for (int i = 0; i < index; ++i)

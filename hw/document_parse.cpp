@@ -139,7 +139,10 @@ class ExactLexer {
   void read() {
     const MarkingIterator first(text_.data(), &mark_);
     const MarkingIterator end(text_.data() + text_.size(), &mark_);
-    nlohmann::json::sax_parse(first, end, this, nlohmann::json::input_format_t::json, true, true);
+    // To it a zero byte is the end of a text.
+    const bool ended =
+        nlohmann::json::sax_parse(first, end, this, nlohmann::json::input_format_t::json, true, true);
+    if (ended && mark_ != text_.data() + text_.size()) builder_.fault(mark_, {});
   }
 
   bool null() { return builder_.null(mark_ + 1); }

@@ -132,6 +132,14 @@ void write_file(const std::string& path, std::string_view text) {
   file.finish();
 }
 
+void require_apart(std::string_view option, const std::string& path, const std::string& other) {
+  if (path.empty() || other.empty()) return;
+  std::error_code failed;
+  const bool same = path == other || std::filesystem::equivalent(path, other, failed);
+  if (same && !std::filesystem::is_directory(path, failed) && !std::filesystem::is_other(path, failed))
+    throw input_error(fmt::format("{}: expected another file than {}, found {}", option, other, path));
+}
+
 void require_writable(const std::string& path) {
   if (!is_no_regular_file(path)) {
     const NewFile tried(path);

@@ -41,6 +41,10 @@ class NewFile {
 // A whole file at once.
 void write_file(const std::string& path, std::string_view text);
 
+// input_error where an option would write over what is read, or over what another option writes. Files that
+// are not there, and options that are not given, meet nothing.
+void require_apart(std::string_view option, const std::string& path, const std::string& other);
+
 // For those who will write later: run_error when no file can be written there now. Leaves nothing behind.
 void require_writable(const std::string& path);
 

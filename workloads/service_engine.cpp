@@ -6,11 +6,12 @@
 
 namespace moebius {
 
-std::vector<std::int32_t> captured_sizes(int step, int most) {
+std::vector<std::int32_t> captured_sizes(int step, int doubled_from, int most) {
   std::vector<std::int32_t> sizes;
   for (const int size : {1, 2, 4})
     if (size < std::min(step, most)) sizes.push_back(size);
-  for (int size = step; size < most; size += step) sizes.push_back(size);
+  const auto next = [&](int size) { return size + (doubled_from > 0 && size >= doubled_from ? size : step); };
+  for (int size = step; size < most; size = next(size)) sizes.push_back(size);
   sizes.push_back(most);
   return sizes;
 }
@@ -33,7 +34,8 @@ void set_engine_rules(const ServicePlan& service, const ServicePool& pool, Insta
   const Accelerator& chip = pool.job->scenario.cluster->pools.front().accelerator;
   rules.swap_seconds = pool.page_bytes / chip.host_rate / phase.plan.block_tokens;
   if (engine.launch == LaunchMode::kGraph)
-    rules.captured = captured_sizes(engine.slots ? most : engine.captured_step, most);
+    rules.captured =
+        captured_sizes(engine.slots ? most : engine.captured_step, engine.captured_doubled_from, most);
 }
 
 }  // namespace moebius

@@ -61,6 +61,7 @@ TEST_CASE("prompts alone end with their first token") {
   const ServingFigures figures = run(PoolRole::kPrefill, cost, 24);
   CHECK(figures.completed == 24);
   CHECK(figures.input_tokens_per_s == Approx(2400 / 3e-3));
+  CHECK(figures.output_tokens_per_s == Approx(24 / 3e-3));  // a token each, whatever was asked for
   CHECK(cost.prompts == 2400);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hw/error.h"
+#include "hw/new_file.h"
 #include "viz/export/chrome_trace.h"
 #include "viz/export/perfetto_trace.h"
 #include "workloads/report/run_directory.h"
@@ -21,6 +22,11 @@ Command export_command() {
     const auto& [run, chrome, perfetto] = *arguments;
     if (chrome.empty() && perfetto.empty())
       throw input_error("export: expected --chrome FILE or --perfetto FILE, found neither");
+    require_apart("--perfetto", perfetto, chrome);
+    for (const std::string& read : {run, timeline_path(run)}) {
+      require_apart("--chrome", chrome, read);
+      require_apart("--perfetto", perfetto, read);
+    }
     const SpanColumns spans(timeline_path(run));
     if (spans.size() == 0 && spans.tables().samples.empty())
       throw input_error(fmt::format(

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
+#include "hw/new_file.h"
 #include "hw/units.h"
 #include "viz/page/run_page.h"
 #include "workloads/report/run_directory.h"
@@ -17,6 +19,11 @@ Command report_command() {
   };
   const auto arguments = std::make_shared<Arguments>();
   const auto body = [arguments] {
+    for (const std::string& from : {arguments->run, arguments->other}) {
+      if (from.empty()) continue;
+      require_apart("--html", arguments->html, timeline_path(from));
+      require_apart("--html", arguments->html, (std::filesystem::path(from) / "report.json").string());
+    }
     const viz::RunOnPage run(arguments->run);
     const std::string text = arguments->other.empty()
                                  ? viz::run_page(run)

@@ -16,8 +16,9 @@
 namespace moebius {
 
 struct CommandOption {
-  using Target = std::variant<std::monostate, std::string*, std::vector<std::string>*, bool*, double*,
-                              std::optional<std::int64_t>*, std::optional<std::uint64_t>*>;
+  using Target =
+      std::variant<std::monostate, std::string*, std::vector<std::string>*, bool*, double*,
+                   std::optional<double>*, std::optional<std::int64_t>*, std::optional<std::uint64_t>*>;
 
   std::string name;  // "--out"; without dashes it is known by its position
   Target target;     // a flag's is bool; monostate: the check keeps the value

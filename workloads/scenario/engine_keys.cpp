@@ -140,12 +140,16 @@ void read_engine_keys(Section& scheduler, const Framework& framework, ServicePla
       scheduler.whole("captured_step", {1, 1 << 16}, 8,
                       "graphs are captured for 1, 2, 4 and multiples of so many sequences; of slots, "
                       "for all alone");
+  engine.captured_doubled_from =
+      scheduler.whole("captured_doubled_from", {0, 1 << 16}, framework.captured_doubled_from,
+                      "from so many sequences on, each size that is captured is twice the one before; 0: "
+                      "multiples of captured_step throughout");
   const bool graphs = engine.launch == LaunchMode::kGraph;
   engine.captured_prompts =
       scheduler.whole("captured_prompts", {0, 1 << 24}, graphs ? framework.captured_prompts : 0,
                       "iterations with prompts are replayed as graphs, too, where they have so many tokens "
                       "at most; 0: none");
-  for (const char* key : {"captured_step", "captured_prompts"})
+  for (const char* key : {"captured_step", "captured_doubled_from", "captured_prompts"})
     scheduler.allow_only(key, graphs, "launch \"graph\"");
 }
 

@@ -206,6 +206,10 @@ class TrainingChecks {
     require(work.global_batch % (work.micro_batch * plan_.dp) == 0, "/workload/global_batch",
             "{} sequences are not a multiple of micro_batch {} x dp {} = {}", work.global_batch,
             work.micro_batch, plan_.dp, work.micro_batch * plan_.dp);
+    constexpr int kMost = 1 << 20;  // each is a pass of every stage
+    require(work.num_microbatches(plan_) <= kMost, "/workload/global_batch",
+            "expected at most {} microbatches a step and replica, found {}", kMost,
+            work.num_microbatches(plan_));
   }
 
   void sequence() const {

@@ -38,6 +38,7 @@ struct Framework {
   double output_reserve = 0;                                 // /plan/scheduler/output_reserve
   Sampling sampling = Sampling::kShards;                     // /plan/scheduler/sampling
   LaunchMode launch = LaunchMode::kHidden;                   // /plan/scheduler/launch
+  int captured_doubled_from = 0;                             // /plan/scheduler/captured_doubled_from
   int captured_prompts = 0;                                  // /plan/scheduler/captured_prompts
   bool overlap = false;                                      // /plan/scheduler/overlap
   bool decided_ahead = false;                                // /plan/scheduler/decided_ahead

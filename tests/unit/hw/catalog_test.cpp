@@ -375,5 +375,6 @@ TEST_CASE("An entry that lacks a figure, takes another's name or has a name in c
       data_refusal(R"({"accelerators": {"My Chip": {"base": "h100-sxm"}}})") ==
       "accelerators.json:1: /accelerators/My Chip: expected a lower-case id with hyphens, found \"My Chip\"");
   REQUIRE(data_refusal(R"({"accelerator": {}})") ==
-          "accelerators.json:1: /accelerator: unknown key \"accelerator\" (did you mean \"accelerators\"?)");
+          "accelerators.json:1: /accelerator: unknown key \"accelerator\": expected one of sources, "
+          "announced, accelerators (did you mean \"accelerators\"?)");
 }

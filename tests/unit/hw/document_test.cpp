@@ -5,11 +5,11 @@
 
 #include <sys/stat.h>
 
-#include "tests/catch.h"
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include "tests/catch.h"
 
 #include "tests/process.h"
 
@@ -42,6 +42,14 @@ Document parsed(const std::string& text) {
 }
 
 }  // namespace
+
+TEST_CASE("a zero byte does not end a text") {
+  using namespace std::string_literals;
+  CHECK_THROWS_WITH(parse_document("{\"a\": 1}\0{}"s, "x.json"),
+                    "x.json:1: expected the end of the file, found byte 0x00");
+  CHECK_THROWS_WITH(parse_document("[1, 2]\n\0"s, "x.json"),
+                    "x.json:2: expected the end of the file, found byte 0x00");
+}
 
 TEST_CASE("A document holds every kind of value") {
   const Document document =

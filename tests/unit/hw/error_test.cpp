@@ -4,8 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/catch.h"
 #include <csignal>
+#include "tests/catch.h"
 
 using namespace moebius;
 

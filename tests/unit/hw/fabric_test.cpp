@@ -3,9 +3,9 @@
 
 #include "hw/error.h"
 
-#include "tests/catch.h"
 #include <string>
 #include <vector>
+#include "tests/catch.h"
 
 using namespace moebius;
 using namespace moebius::literals;

@@ -84,6 +84,19 @@ TEST_CASE("what cannot be written is told with the reason, before the work too")
   CHECK(entries(scratch) == 1);
 }
 
+TEST_CASE("an option does not write over what is read, by whatever name") {
+  const test::Scratch scratch;
+  const std::string path = scratch.write("a", "kept");
+  fs::create_symlink(path, scratch.path("link"));
+  for (const std::string& same : {path, scratch.path("link"), scratch.path("./a")})
+    CHECK_THROWS_WITH(require_apart("--out", same, path),
+                      "--out: expected another file than " + path + ", found " + same);
+  require_apart("--out", scratch.path("b"), path);
+  require_apart("--out", "", path);
+  require_apart("--out", path, "");
+  require_apart("--out", "/dev/null", "/dev/null");
+}
+
 TEST_CASE("an interrupted process removes what it has not finished, and has a last word") {
   const test::Scratch scratch;
   const std::string path = scratch.write("a", "old");

@@ -182,5 +182,6 @@ TEST_CASE("Elements of scaled formats carry their share of the scales") {
   CHECK(element_bytes(DType::kBf16) == 2);
   CHECK(element_bytes(DType::kFp8) == 1.03125);  // 128 elements and one FP32 scale: 132 bytes
   CHECK(element_bytes(DType::kFp4) == 0.5625);   // 16 elements of half a byte and one FP8 scale: 9 bytes
-  CHECK(element_bytes(DType::kInt4) == 0.515625);  // 128 elements of half a byte and one 16-bit scale: 66 bytes
+  CHECK(element_bytes(DType::kInt4) ==
+        0.515625);  // 128 elements of half a byte and one 16-bit scale: 66 bytes
 }

@@ -66,4 +66,25 @@ TEST_CASE("what classes cost is what all pools cost where decoding computes prom
   CHECK(cost.class_usd[0] + cost.class_usd[1] == Approx(cost.usd));
 }
 
+// Four devices of 1 USD an hour beside the pool's two of 3.
+TEST_CASE("encoders on devices of their own are paid for, by the tokens of prompts") {
+  const EncoderDevices encoders{4, 0.25, {"eye", 1, "", "", 300, 0}};
+  const CostFigures alone = cost_of({pool()}, {}, classes(), time_from_seconds(3600));
+  const CostFigures cost = cost_of({pool()}, encoders, classes(), time_from_seconds(3600));
+  CHECK(cost.usd == Approx(alone.usd + 4));
+  CHECK(cost.usd_idle == Approx(alone.usd_idle + 3));
+  CHECK(cost.joules == Approx(alone.joules + 4 * 75.0 * 3600));
+  CHECK(cost.class_usd[0] == Approx(alone.class_usd[0] + 1));  // a quarter of the tokens in
+  CHECK(cost.class_usd[0] + cost.class_usd[1] == Approx(cost.usd));
+}
+
+TEST_CASE("a pool that served nobody is paid for, by no class") {
+  ServicePoolFigures idle = pool();
+  idle.run.busy = 0;
+  for (ClassTokens& of : idle.run.tokens) of = {};
+  const CostFigures cost = cost_of({pool(), idle}, {}, classes(), time_from_seconds(3600));
+  CHECK(cost.usd_unused == Approx(6));
+  CHECK(cost.class_usd[0] + cost.class_usd[1] == Approx(cost.usd - cost.usd_unused));
+}
+
 }  // namespace moebius

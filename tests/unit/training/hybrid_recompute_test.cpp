@@ -100,3 +100,24 @@ TEST_CASE("a budget that whole layers do not fit in is an error that names it") 
   job.plan.recompute = RecomputePolicy::kFull;
   CHECK(hybrid.peak.value == memory_of(job).peak.value);
 }
+
+// What is missing is not always a microbatch's part of what is too much: another moment may be the peak then.
+TEST_CASE("a larger budget of hybrid recomputation computes no longer") {
+  for (const int layers : {4, 5, 7}) {
+    TrainingJob job = hybrid_job();
+    job.model.layers = layers;
+    const double keeps = memory_of(job).peak.value;
+    job.plan.recompute = RecomputePolicy::kFull;
+    const double least = memory_of(job).peak.value;
+    job.plan.recompute = RecomputePolicy::kHybrid;
+    double before = std::numeric_limits<double>::infinity();
+    for (int step = 0; step <= 16; ++step) {
+      CAPTURE(layers, step);
+      job.plan.recompute_budget = {least + step * (keeps - least) / 16};
+      const double seconds = reverse_seconds(job);
+      CHECK(memory_of(job).peak <= job.plan.recompute_budget);
+      CHECK(seconds <= before * 1.01);  // items free whole units: not to the last byte
+      before = seconds;
+    }
+  }
+}

@@ -177,6 +177,18 @@ TEST_CASE("optimizer states in host memory leave the device, and come and go onc
   CHECK(payload(job, OpKind::kCopyToHost, Phase::kOptimizer) == 12 * p);
 }
 
+TEST_CASE("scoring holds the shards of ZeRO 3 alone, and gathers as a forward pass does") {
+  TrainingJob job = dense_job();
+  job.workload.forward_only = true;
+  const double whole = kept(memory_of(job), MemoryKind::kWeights);
+  job.plan.zero = 3;
+  CHECK(kept(memory_of(job), MemoryKind::kWeights) == whole / 4);
+  CHECK(payload(job, OpKind::kAllGather, Phase::kForward) == whole);
+  job.plan.zero = 0;
+  job.plan.offload.parameters = true;
+  CHECK(kept(memory_of(job), MemoryKind::kWeights) == 0);
+}
+
 TEST_CASE("however deep a model is, a group of its layers is updated at a time from host memory") {
   const auto brought_at_once = [](int layers, int group) {
     TrainingJob job = dense_job();

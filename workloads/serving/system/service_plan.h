@@ -79,7 +79,7 @@ struct EngineKeys {
   double gather_share = 0;     // likewise
   int gather_iterations = 0;
   int await_prompts = 0, gather_prompts = 0;  // see InstanceRules
-  int captured_step = 8;
+  int captured_step = 8, captured_doubled_from = 0;
   int captured_prompts = 0;  // see ServingPlan
   bool padded = false;
   Bytes swap_space;  // of the host's memory a device; zero: preempted sequences are computed again

@@ -120,6 +120,8 @@ void JsonRow::parse(const std::string& line) {
   ids_.clear();
   has_ids_ = false;
   Handler handler(*this);
+  if (const std::size_t zero = line.find('\0'); zero != std::string::npos)
+    lines_.fail(fmt::format("expected a JSON object, found a zero byte at column {}", zero + 1));
   nlohmann::json::sax_parse(line, &handler);
   const Scalar* ids = has_ids_ ? nullptr : find(ids_path_);
   if (ids != nullptr && !std::holds_alternative<std::monostate>(*ids))

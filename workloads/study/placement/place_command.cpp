@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "hw/new_file.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/scenario/extended_document.h"
 #include "workloads/study/placement/placement_study.h"
@@ -42,7 +43,11 @@ int place(const PlaceArguments& arguments, const ChosenExecutor& executor) {
   if (arguments.fragmented && !arguments.out.empty())
     throw input_error(
         "place: --out keeps the placement of one scenario: expected a scenario, found --fragmented");
+  if (arguments.fragmented && !arguments.changes.sets.empty())
+    throw input_error("place: --set changes a scenario: expected a scenario, found --fragmented");
   if (arguments.fragmented) return place_fragmented(arguments, executor);
+  require_apart("--out", arguments.out, arguments.scenario);
+  if (!arguments.out.empty()) require_writable(arguments.out);
   const Library library(*executor.data);
   const PlacementStudy study =
       study_placement({load_scenario(arguments.scenario), arguments.changes, library, executor.start,

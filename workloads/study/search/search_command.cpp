@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "hw/error.h"
+#include "hw/new_file.h"
 #include "workloads/checkpoint/interruption.h"
 #include "workloads/command_line/scenario_commands.h"
 #include "workloads/progress_bar.h"
@@ -34,8 +35,7 @@ struct SearchArguments {
   std::optional<SearchGoal> goal;
   std::string space, out, plot, write;
   std::optional<std::int64_t> top, refine, requests;
-  double time_limit = std::numeric_limits<double>::quiet_NaN();  // which is: not given
-  double attainment = 0;
+  std::optional<double> time_limit, attainment;
   bool json = false, exhaustive = false;
 };
 
@@ -86,24 +86,24 @@ SearchGoal goal_of(const SearchArguments& arguments, const SearchSubject& subjec
 void set_traffic(const SearchArguments& arguments, SearchKind kind, SearchRequest& request) {
   const bool serving = kind == SearchKind::kServing;
   if (arguments.requests && !serving) throw input_error("--requests counts only for serving");
-  if (arguments.attainment != 0 && !serving) throw input_error("--attainment counts only for serving");
-  if (arguments.attainment < 0 || arguments.attainment > 1)
-    throw input_error(fmt::format("--attainment: expected a share of requests from 0 to 1, found {}",
-                                  arguments.attainment));
-  if (arguments.attainment > 0 && request.goal != SearchGoal::kGoodput)
+  const double attainment = arguments.attainment.value_or(0);
+  if (attainment != 0 && !serving) throw input_error("--attainment counts only for serving");
+  if (!(attainment >= 0 && attainment <= 1))
+    throw input_error(
+        fmt::format("--attainment: expected a share of requests from 0 to 1, found {}", attainment));
+  if (attainment > 0 && request.goal != SearchGoal::kGoodput)
     throw input_error(
         fmt::format("--attainment counts only with --goal goodput, found {}", name_of(request.goal)));
   if (arguments.requests && *arguments.requests < 1)
     throw input_error(fmt::format("--requests: expected at least 1, found {}", *arguments.requests));
   request.requests = arguments.requests.value_or(request.requests);
-  request.attainment = arguments.attainment;
+  request.attainment = attainment;
 }
 
 double time_limit(const SearchArguments& arguments, SearchKind kind) {
-  if (std::isnan(arguments.time_limit)) return kind == SearchKind::kServing ? kServiceLimit : 0;
-  if (arguments.time_limit < 0)
-    throw input_error(fmt::format("--time-limit: expected seconds, found {}", arguments.time_limit));
-  return arguments.time_limit;
+  const double limit = arguments.time_limit.value_or(kind == SearchKind::kServing ? kServiceLimit : 0);
+  if (!(limit >= 0)) throw input_error(fmt::format("--time-limit: expected seconds, found {}", limit));
+  return limit;
 }
 
 // Paths in the scenario stay relative to where it stood; a search changes none of them.
@@ -158,6 +158,9 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
   set_traffic(arguments, kind, request);
   request.time_limit_s = time_limit(arguments, kind);
   request.prune = !arguments.exhaustive;
+  require_apart("--plot", arguments.plot, arguments.write);
+  for (const std::string& path : {arguments.plot, arguments.write})
+    if (!path.empty()) require_writable(path);  // before the work
   request.stopped = [&] { return interruption.came(); };
   request.progress = [&](double share, const std::string& doing) { bar.show(share, doing); };
   const SearchResult result = searched(request, kind, document, space);
@@ -165,7 +168,8 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
   print(arguments.json ? to_json(result) : to_text(result, shown));
   if (result.plans.empty()) throw run_error(result.scenario + ": no plan was found before " + result.ended);
   leave_files(arguments, document, result, shown);
-  return 0;
+  constexpr int kInterrupted = 130;  // as a shell says it
+  return interruption.came() ? kInterrupted : 0;
 }
 
 }  // namespace
