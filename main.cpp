@@ -370,7 +370,7 @@ int start_command(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0)
-      return told(2, wrong_command_line(argc < 2 ? "" : argv[1], commands, error.what()));
+      return told(2, wrong_command_line({argv + std::min(1, argc), argv + argc}, commands, error.what()));
     return outcome_of([&] { return app.exit(error); });  // --help, --version
   }
   return outcome_of(chosen);

@@ -185,6 +185,9 @@ TEST_CASE("options that the command line does not have exit with 2 and print not
 }
 
 TEST_CASE("a wrong word on the command line is answered with the words that exist") {
+  refused("run x.json --exlpain", 2, "run: unknown option \"--exlpain\" (did you mean \"--explain\"?)");
+  refused("run x.json --sed=3", 2, "run: unknown option \"--sed\" (did you mean \"--set\"?)");
+  refused("--foo", 2, "expected a command, found \"--foo\"");
   refused("runn x.json", 2, "unknown command \"runn\" (did you mean \"run\"?)");
   refused("", 2,
           "expected a command: run, check, crosscheck, compare, export, import, report, view, validate, "
@@ -194,8 +197,9 @@ TEST_CASE("a wrong word on the command line is answered with the words that exis
           "--detail: expected alpha-beta, fluid, packet, native, found \"flud\" (did you mean \"fluid\"?)");
   const std::string weeks = kSource + "/scenarios/study/llama3-54-days.json";
   refused("run " + weeks + " --detail packet", 2,
-          weeks + ": --detail packet counts for nothing: weeks of a cluster go by events, and no step is "
-                  "simulated");
+          weeks +
+              ": --detail packet counts for nothing: weeks of a cluster go by events, and no step is "
+              "simulated");
   refused("run x.json --executor gpu", 2, "--executor: expected sim, host, cuda, emulate, found \"gpu\"");
   refused("calibrate --from /nowhere --model-errors", 2, "--from: expected a directory, found \"/nowhere\"");
   refused("calibrate --device gpu --out p.json", 2, "--device: expected host or cuda:N, found \"gpu\"");
@@ -206,7 +210,8 @@ TEST_CASE("a wrong word on the command line is answered with the words that exis
           "--budget: expected a number above 0, found \"0\"");
   refused("calibrate --budget 3 --out p.json --from " + kSmoke, 2, "--budget requires --device");
   refused("calibrate --out p.json", 2, "calibrate: expected --from DIR or --device host|cuda:N");
-  refused("run x.json --seed -1", 2, "--seed: expected a whole number from 0 to 9007199254740992, found \"-1\"");
+  refused("run x.json --seed -1", 2,
+          "--seed: expected a whole number from 0 to 9007199254740992, found \"-1\"");
 }
 
 TEST_CASE("a step that does not fit fails with the breakdown, and runs when the plan says report") {
@@ -288,15 +293,17 @@ TEST_CASE("a scenario that extends a file which is not there is named itself") {
 
 TEST_CASE("the host refuses folded ranks, and says how to unfold them") {
   refused("run " + kSmoke + "allreduce-1024.json --executor host", 2,
-          kSmoke + "allreduce-1024.json: /workload/fold: the host executes every rank; add --set "
-                   "/workload/fold=false");
+          kSmoke +
+              "allreduce-1024.json: /workload/fold: the host executes every rank; add --set "
+              "/workload/fold=false");
   refused(
       "run " + kSmoke +
           "train-small.json --set '/plan/precision={\"gemm\": \"fp8\", \"scaling\": \"history\"}' --executor "
           "host",
       1,
-      kSmoke + "train-small.json: /plan/precision/scaling \"history\" is simulated only: executors keep no "
-               "magnitudes of steps before");
+      kSmoke +
+          "train-small.json: /plan/precision/scaling \"history\" is simulated only: executors keep no "
+          "magnitudes of steps before");
   refused("run " + kSmoke + "moe-layer.json --set /plan/fold=true --executor host", 2,
           kSmoke + "moe-layer.json: /plan/fold: the host executes every rank; add --set /plan/fold=false");
 }
@@ -306,9 +313,8 @@ TEST_CASE("the host refuses what its memory cannot hold") {
       run_moebius("run " + kSource + "/scenarios/study/deepseek-v3-train-2048-h800.json --executor host");
   CHECK(finished.exit_code == 1);
   CHECK(finished.out.empty());
-  CHECK_THAT(
-      finished.err,
-      Catch::StartsWith("moebius: " + kSource +
-                        "/scenarios/study/deepseek-v3-train-2048-h800.json: the 2048 ranks hold ") &&
-          Catch::Contains(" together, this machine has "));
+  CHECK_THAT(finished.err,
+             Catch::StartsWith("moebius: " + kSource +
+                               "/scenarios/study/deepseek-v3-train-2048-h800.json: the 2048 ranks hold ") &&
+                 Catch::Contains(" together, this machine has "));
 }

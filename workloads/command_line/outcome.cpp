@@ -8,6 +8,7 @@
 #include <new>
 
 #include "hw/error.h"
+#include "hw/json_text.h"
 
 namespace moebius {
 
@@ -27,14 +28,33 @@ std::string with_short_words(std::string_view sentence) {
   return text;
 }
 
+// The first word that looks like an option and is none of the command's.
+std::string unknown_option(const std::vector<std::string>& words, const Command& command) {
+  std::vector<std::string> known{"--help"};
+  for (const CommandOption& option : command.options)
+    if (option.name.starts_with("-")) known.push_back(option.name);
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    if (!name.starts_with("--") || std::ranges::find(known, name) != known.end()) continue;
+    return fmt::format("{}: unknown option {}{}", command.name, json_excerpt(name), suggestion(name, known));
+  }
+  return {};
+}
+
 }  // namespace
 
-std::string wrong_command_line(const std::string& first, const std::vector<Command>& commands,
+std::string wrong_command_line(const std::vector<std::string>& words, const std::vector<Command>& commands,
                                const std::string& error) {
+  const std::string first = words.empty() ? "" : words.front();
   std::vector<std::string> names;
   for (const Command& command : commands) names.push_back(command.name);
   const std::string unknown = unknown_command(first, names);
-  return unknown.empty() ? error : unknown;
+  if (!unknown.empty()) return unknown;
+  if (first.starts_with("-")) return fmt::format("expected a command, found {}", json_excerpt(first));
+  const auto of = std::ranges::find(commands, first, &Command::name);
+  if (of == commands.end()) return error;
+  const std::string option = unknown_option({words.begin() + 1, words.end()}, *of);
+  return option.empty() ? error : option;
 }
 
 int told(int exit_code, std::string_view sentence) {

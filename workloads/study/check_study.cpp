@@ -1,6 +1,7 @@
 #include "workloads/study/check_study.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,6 +30,8 @@ std::string invalid(const Study& study, std::int64_t index, const Library& libra
 }  // namespace
 
 bool is_study(const std::string& path) {
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed)) return false;  // a pipe is read once
   try {
     const Document document = load_document(path);
     const Value* kind = document.root.kind == Value::Kind::kObject ? document.root.find("kind") : nullptr;
@@ -39,8 +42,9 @@ bool is_study(const std::string& path) {
 }
 
 void require_valid_point(const Study& study, const Library& library) {
-  for (std::int64_t i = 0; i < std::min(kRead, study.points()); ++i)
-    if (invalid(study, i, library).empty()) return;
+  const std::int64_t read = std::min(kRead, study.points());
+  for (std::int64_t i = 0; i < read; ++i)
+    if (invalid(study, i * study.points() / read, library).empty()) return;
   throw input_error(invalid(study, 0, library));
 }
 

@@ -15,7 +15,8 @@ bool is_study(const std::string& path);
 // first one that is none.
 std::string checked_study(const Study& study, const Library& library);
 
-// input_error with what is wrong with the first point when none of the first thousand is a valid scenario.
+// input_error with what is wrong with the first point when none of a thousand over the whole grid is a valid
+// scenario.
 void require_valid_point(const Study& study, const Library& library);
 
 }  // namespace moebius

@@ -44,10 +44,12 @@ std::string course_text(const SweepArguments& arguments, const SweepCourse& cour
 }
 
 int run_first(const SweepArguments& arguments, const SweepRequest& request, const Library& library) {
+  require_valid_point(request.study, library);  // before anything is written
+  for (const std::string& path : {arguments.csv, arguments.plot})
+    if (!path.empty()) require_writable(path);
   ResultsFile results(arguments.results_path());
   const SweepCourse course = sweep(request, results);
   const StudyTable table = table_of(request.study, results, course.study);
-  if (table.done == 0) require_valid_point(request.study, library);
   if (!arguments.csv.empty()) write_file(arguments.csv, to_csv(request.study, results, course.study));
   if (!arguments.plot.empty()) write_file(arguments.plot, to_svg(request.study, table));
   if (arguments.json)
@@ -77,7 +79,8 @@ Command sweep_command(const ChosenExecutor& executor, const std::function<SweepC
   const auto arguments = std::make_shared<SweepArguments>();
   const CommandOptions own{
       {.name = "STUDY", .target = &arguments->study, .help = "study file", .required = true},
-      {"--db", &arguments->results, "SQLite file of the results (default: the study's name with .sqlite)"},
+      {"--db", &arguments->results,
+       "SQLite file of the results (default: beside the study, by its name with .sqlite)"},
       {"--workers", &arguments->workers, "processes on this machine (default: one a core)"},
       {"--retry", &arguments->retry, "also points that failed before"},
       {"--table", &arguments->table, "print every row, not the first 40"},

@@ -1,5 +1,6 @@
 // What /plan/framework sets of a plan that does not say it.
 #include "workloads/serving/frameworks.h"
+#include "workloads/service_engine.h"
 
 #include <fmt/format.h>
 
@@ -133,4 +134,12 @@ TEST_CASE("engines gather logits before they choose tokens, and TensorRT-LLM adm
 }
 
 }  // namespace
+TEST_CASE("graphs are captured for multiples of a step, and from a size on for twice as many each") {
+  using Sizes = std::vector<std::int32_t>;
+  CHECK(captured_sizes(8, 0, 32) == Sizes{1, 2, 4, 8, 16, 24, 32});
+  CHECK(captured_sizes(8, 16, 300) == Sizes{1, 2, 4, 8, 16, 32, 64, 128, 256, 300});
+  CHECK(captured_sizes(1, 0, 4) == Sizes{1, 2, 3, 4});
+  CHECK(captured_sizes(64, 8, 64) == Sizes{1, 2, 4, 64});
+}
+
 }  // namespace moebius
