@@ -312,8 +312,7 @@ class Fabric {
   FabricSpec spec_;
   std::vector<FabricPool> pools_;
   FabricLayout layout_;
-  std::vector<Site>
-      sites_;  // by device; empty where there are very many, and each is worked out when asked for
+  std::vector<Site> sites_;  // by device; empty where there are very many: each is located when asked for
   int leaf_uplinks_ = 1, spine_uplinks_ = 1;
   std::vector<int> first_spine_;  // by pod, and how many there are
   int mesh_stride_ = 1;           // kScaleUpPair: index = device * mesh_stride_ + local index of the peer

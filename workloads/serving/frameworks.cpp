@@ -96,15 +96,15 @@ constexpr std::array kFrameworks{
         .host_per_request = Time{10'000'000},
         .host_per_prompt_token = Time{7'000},
         .host_per_launch = Time{56'000},
-        .source = "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
-                  "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
-                  "0.9, tokens_per_block 32, cuda_graph_config: graphs of multiples of 8 sequences up to "
-                  "128, then of "
-                  "powers of two, capacity_scheduler_policy GUARANTEED_NO_EVICT: a sequence starts "
-                  "when the cache can hold all that it may generate), _torch/modules/fused_moe (all tokens "
-                  "gathered where no "
-                  "NVLink domain of several nodes is found), AllReduceFusionOp (Llama 3 and 4 since pull "
-                  "request 6205, DeepSeek, Qwen3)",
+        .source =
+            "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
+            "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
+            "0.9, tokens_per_block 32, cuda_graph_config: graphs of multiples of 8 sequences up to "
+            "128, then of powers of two, capacity_scheduler_policy GUARANTEED_NO_EVICT: a sequence starts "
+            "when the cache can hold all that it may generate), _torch/modules/fused_moe (all tokens "
+            "gathered where no "
+            "NVLink domain of several nodes is found), AllReduceFusionOp (Llama 3 and 4 since pull "
+            "request 6205, DeepSeek, Qwen3)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 41 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated, of a grid of "

@@ -100,6 +100,7 @@ void ServingSystem::State::show_tokens(const Location& at) {
 }
 
 void ServingSystem::State::end_preemption(std::int32_t id, int pool) {
+  if (live[id].preempted == kForever) return;
   pools[pool].preempted += (now - live[id].preempted).seconds();
   live[id].preempted = kForever;
 }
@@ -107,7 +108,7 @@ void ServingSystem::State::end_preemption(std::int32_t id, int pool) {
 void ServingSystem::State::first_token(std::int32_t id, Time shown) {
   LiveRequest& request = live[id];
   if (request.moments.first_token != kForever) {  // computed again after it had been preempted
-    if (request.preempted != kForever) end_preemption(id, request.decode.pool);
+    end_preemption(id, request.decode.pool);
     return;
   }
   request.moments.first_token = request.moments.handed_over = shown;
