@@ -136,6 +136,59 @@ TEST_CASE("graphs are filled up to the next size, and every request still ends")
   CHECK(captured_size({1, 2, 4}, 5) == 5);
 }
 
+// Iterations of a millisecond, whatever is in them, of which a quarter is waited for.
+TEST_CASE("who waits in an iteration are its sequences, not rows that fill a graph") {
+  class Waits : public StepCost {
+   public:
+    double seconds(std::span<const StepShape>) override { return 1e-3; }
+    StepStalls stalls(std::span<const StepShape>, double seconds) override {
+      return {.barrier = 0.25 * seconds};
+    }
+  };
+  Waits cost;
+  SystemRules rules = one_pool(cost);
+  const ServedRun exact = serve(rules);
+  rules.pools[0].instance.captured = {256};
+  const ServedRun filled = serve(rules);
+  REQUIRE(same(filled, exact));
+  REQUIRE(filled.pool.totals.padding > exact.pool.totals.rows);
+  CHECK(filled.pool.totals.stalls.barrier == exact.pool.totals.stalls.barrier);
+  CHECK(filled.pool.totals.waited.barrier == exact.pool.totals.waited.barrier);
+  CHECK(exact.pool.totals.waited.barrier > exact.pool.totals.stalls.barrier);
+}
+
+// Ten pages of four tokens hold two sequences of 16 and their growth to 20: at 5 ms the second is driven out,
+// until the first has its twelve tokens at 12. Its keys are there then; where they have to be computed again
+// they are a millisecond later.
+TEST_CASE("a sequence in the host's memory is preempted until it comes back, another until it is computed") {
+  class Pair : public TrafficStream {
+   public:
+    bool next(TrafficRequest& request) override {
+      request = {};
+      request.input_tokens = 16;
+      request.output_tokens = 12;
+      return left_-- > 0;
+    }
+
+   private:
+    int left_ = 2;
+  };
+  RowCost cost(0);
+  SystemRules rules = one_pool(cost);
+  ReplicaRules& replica = rules.pools[0].instance.replica;
+  rules.pools[0].instance.replicas = 1;
+  replica.page_tokens = 4;
+  replica.pages = 10;
+  for (const bool swaps : {true, false}) {
+    replica.host_pages = swaps ? 5 : 0;
+    OpenFeed feed(std::make_unique<Pair>());
+    ServingSystem system(rules, feed);
+    while (system.advance()) continue;
+    CHECK(system.pools()[0].preemptions == 1);
+    CHECK(system.pools()[0].preempted == Approx(swaps ? 7e-3 : 8e-3));
+  }
+}
+
 // A request takes 100 ms of the one worker, and comes every 10 ms: the last of a thousand waits 90 s or so.
 TEST_CASE("requests wait for workers that turn them into tokens") {
   RowCost cost(1e-6, 1e-9);

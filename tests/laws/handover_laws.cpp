@@ -115,6 +115,29 @@ TEST_CASE("tokens that are not computed yet are not sent") {
   CHECK(ways_of(rules, {{900, 1}, {1000, 2}}) == std::vector<Time>{9_ms});
 }
 
+// A prompt of 4 kB goes to where it is computed, its second token of 4 bytes comes back from where it was
+// made. The cache of 1 MB takes a millisecond, or ten and the 20 of the way over the users' link.
+TEST_CASE("a cache passes the users' link only where one of its pools stands with them") {
+  RowCost cost(1e-5);
+  const WanRules wan{20_ms, {1e8}};
+  for (const bool prompt_away : {false, true}) {
+    for (const bool decode_away : {false, true}) {
+      INFO("prompt away: " << prompt_away << ", decoding away: " << decode_away);
+      SystemRules rules = apart(cost, 1000, false);
+      if (prompt_away) rules.pools[0].wan = wan;
+      if (decode_away) rules.pools[1].wan = wan;
+      OpenFeed feed(std::make_unique<GivenRequests>(std::vector<Lengths>{{1000, 2}}));
+      ServingSystem system(rules, feed);
+      while (system.advance()) continue;
+      const std::vector<PoolFigures> pools = system.pools();
+      const bool passes = prompt_away != decode_away;
+      CHECK(pools[0].wan.cache_bytes + pools[1].wan.cache_bytes == (passes ? 1e6 : 0));
+      const Time there = prompt_away ? 20_ms + 40_us : 0_ms, back = decode_away ? 20_ms + 40_ns : 0_ms;
+      CHECK(system.span() == there + 11_ms + (passes ? 30_ms : 1_ms) + 1010_us + back);
+    }
+  }
+}
+
 TEST_CASE("a cache has the bytes of the pool that decodes it, in whatever order pools are given") {
   RowCost cost;
   SystemRules rules = apart(cost, 1000);

@@ -6,6 +6,7 @@
 #include "tests/process.h"
 #include "workloads/job.h"
 #include "workloads/scenario/scenario.h"
+#include "workloads/service_experts.h"
 #include "workloads/service_pools.h"
 #include "workloads/service_rules.h"
 
@@ -75,6 +76,21 @@ TEST_CASE("a cache that goes to more ranks than it has heads goes to each of the
   CHECK(bytes_to({decode_by(8)}) == std::vector<double>{once, 2 * once});
   CHECK(bytes_to({decode_by(8), guesses(kLlama)}) == std::vector<double>{once + llama, 2 * once + llama});
   CHECK(bytes_to({decode_by(8), guesses(kItself)}) == std::vector<double>{2 * once, 4 * once});
+}
+
+// Three matrices of 2,048 x 768; numbers of 8 and 4 bits with their scales.
+TEST_CASE("experts that move have the bytes of their own format, not of other products'") {
+  const auto bytes_by = [](const char* precision) {
+    const Scenario scenario =
+        read("smoke/serve-apart.json", {{"/plan/precision", precision},
+                                        {"/plan/expert_balance", R"({"policy": "static", "redundant": 8})"}});
+    return balancer_shape(service_pools(scenario)[1]).expert_bytes;
+  };
+  constexpr double kElements = 3 * 2048 * 768;
+  CHECK(bytes_by(R"({"gemm": "bf16"})") == 2 * kElements);
+  CHECK(bytes_by(R"({"gemm": "bf16", "experts": "fp8"})") == bytes_by(R"({"gemm": "fp8"})"));
+  CHECK(bytes_by(R"({"gemm": "bf16", "experts": "fp8"})") == Approx(kElements).epsilon(0.05));
+  CHECK(bytes_by(R"({"gemm": "bf16", "expert_weights": "int4"})") < 0.6 * kElements);
 }
 
 }  // namespace moebius
