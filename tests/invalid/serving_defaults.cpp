@@ -12,7 +12,8 @@ const char* const kFramework = "smoke/serve-framework.json";
 TEST_CASE("a framework that nobody knows is refused with the nearest name") {
   CHECK(refusal(kFramework, "", "") == "");
   check(kFramework, "/plan/framework", "vlm",
-        "/plan/framework: expected one of \"none\", \"vllm\", \"sglang\", \"trtllm\", found \"vlm\" (did you "
+        "/plan/framework: expected one of \"none\", \"vllm\", \"vllm-v0\", \"sglang\", \"trtllm\", found "
+        "\"vlm\" (did you "
         "mean "
         "\"vllm\"?)");
 }

@@ -44,6 +44,34 @@ constexpr std::array kFrameworks{
             "launches, requests and tokens that were each simulated, 2026-11-23: all before a first token "
             "that is not simulated; no cost of an iteration is fitted"},
     Framework{
+        .name = "vllm-v0",
+        .help = "vLLM 0.5.3, its engine before V1, one process with the server: everything waits for it",
+        .chunked = false,
+        .token_budget = 8192,
+        .max_batch = 256,
+        .share_of = CacheShare::kUsed,
+        .block_tokens = 16,
+        .fused = true,
+        .sampling = Sampling::kGathered,
+        .launch = LaunchMode::kGraph,
+        .collectives = CollectiveSource::kVllm,
+        .dispatch = Algorithm::kRing,
+        .stacks = {"vllm-", "sglang-"},
+        .host_per_iteration = Time{8'060'000},
+        .source =
+            "vLLM 0.5.3, vllm/config.py (SchedulerConfig: enable_chunked_prefill false, "
+            "max_num_batched_tokens the longest sequence of the model and 2048 at least: 8192 of Llama 3; "
+            "since pull request 6666 models of more than 32K have chunks of 512 beside decoding), "
+            "engine/arg_utils.py (max_num_seqs 256, block_size 16, gpu_memory_utilization 0.9, "
+            "enable_prefix_caching false), core/scheduler.py (prompts before decoding, never both), "
+            "worker/model_runner.py (_BATCH_SIZES_TO_CAPTURE: 1, 2, 4 and multiples of 8 up to 256, decoding "
+            "alone); the engine decides when the tokens of the iteration before are there",
+        .fitted =
+            "no fit: vLLM's own profile of Llama 3 8B on a H100 (its post on 0.6.0, 2024-09-05: 33% of the "
+            "time in the API server, 29% in scheduling and preparing, 38% on the GPU) of the 13 ms a token "
+            "that it names for light load: 62% of them. What more sequences take is not published, and not "
+            "counted (issue 6854 has 5 to 13 ms)"},
+    Framework{
         .name = "sglang",
         .help = "SGLang, its scheduler with overlap",
         .token_budget = 16384,

@@ -129,11 +129,26 @@ TEST_CASE("engines gather logits before they choose tokens, and TensorRT-LLM adm
     CHECK((service.phases[1].plan.sampling == Sampling::kGathered) == is_engine);
     CHECK(service.output_reserve == (framework.name == "trtllm" ? 1 : 0));
     const CollectiveSource reduces = serving(replicas(framework.name, "")).cluster->collectives;
-    CHECK(to_string(reduces) == (is_engine ? framework.name : "sglang"));
+    const std::string_view engine = framework.name.substr(0, framework.name.find('-'));  // of any version
+    CHECK(to_string(reduces) == (is_engine ? engine : "sglang"));
   }
 }
 
 }  // namespace
+// vLLM's post on 0.6.0: 38% of 13 ms a token are the device's.
+TEST_CASE("vLLM before its V1 engine waits for its host between iterations, prompts before decoding") {
+  for (const char* name : {"vllm", "vllm-v0"}) {
+    const Scenario scenario = serving(replicas(name, ""));
+    const ServicePlan& service = scenario.service;
+    const bool old = std::string_view(name) == "vllm-v0";
+    CHECK(service.host.overlapped != old);
+    CHECK((service.host.per_iteration.ns > 0) == old);
+    CHECK((service.phases[1].batching == BatchPolicy::kPrefillFirst) == old);
+    CHECK(service.phases[0].chunked != old);
+    CHECK(service.phases[1].plan.max_batch == (old ? 256 : 1024));
+  }
+}
+
 TEST_CASE("graphs are captured for multiples of a step, and from a size on for twice as many each") {
   using Sizes = std::vector<std::int32_t>;
   CHECK(captured_sizes(8, 0, 32) == Sizes{1, 2, 4, 8, 16, 24, 32});
