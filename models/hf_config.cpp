@@ -43,9 +43,9 @@ std::string unread_window(const HfKeys& keys, const Model& model, const std::vec
 void apply_layer_types(HfKeys& keys, Model& model) {
   const std::vector<std::string> kinds = keys.texts("layer_types");
   if (kinds.empty() || !model.unsupported.empty()) return;
-  if (static_cast<int>(kinds.size()) != model.layers) {
-    keys.fail(fmt::format("layer_types has {} entries for {} layers", kinds.size(), model.layers));
-  }
+  if (static_cast<int>(kinds.size()) != model.layers)
+    keys.place_of("layer_types")
+        .fail(fmt::format("expected a kind for each of {} layers, found {}", model.layers, kinds.size()));
   for (const std::string& kind : kinds) {
     if (kind == "full_attention" || kind == "sliding_attention" || kind == "chunked_attention") continue;
     if (kind == "linear_attention" && model.delta.given()) continue;

@@ -21,6 +21,15 @@ Model decoder(HfKeys& keys, bool tied) {
   return model;
 }
 
+namespace {
+
+// Of what families call a key, the name that was read.
+std::string_view read_of(const HfKeys& keys, std::initializer_list<std::string_view> names) {
+  return *std::ranges::find_if(names, [&](std::string_view name) { return keys.read_at(name) != nullptr; });
+}
+
+}  // namespace
+
 void grouped_attention(HfKeys& keys, Model& model, const HeadDefaults& family) {
   model.kv_heads = keys.size_or(
       "num_key_value_heads", kMaxHeads,
@@ -30,11 +39,11 @@ void grouped_attention(HfKeys& keys, Model& model, const HeadDefaults& family) {
       "head_dim", kMaxHeadDim,
       keys.size_or("attention_head_dim", kMaxHeadDim, keys.missing("head_dim") ? family.head_dim : 0));
   if (model.head_dim > 0) return;
-  if (model.hidden % model.heads != 0) {
-    keys.fail(
-        fmt::format("hidden_size {} is not divisible by num_attention_heads {}, and there is no head_dim",
-                    model.hidden, model.heads));
-  }
+  if (model.hidden % model.heads != 0)
+    keys.read_at(read_of(keys, {"hidden_size", "d_model", "n_embd"}))
+        ->fail(fmt::format("expected a multiple of {} {}, or a head_dim beside it, found {}",
+                           read_of(keys, {"num_attention_heads", "n_heads", "n_head"}), model.heads,
+                           model.hidden));
   model.head_dim = model.hidden / model.heads;
 }
 

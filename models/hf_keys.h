@@ -38,7 +38,6 @@ class HfKeys {
   const Place* read_at(std::string_view key) const;
   const Place& place() const { return reader_.place(); }
   Place place_of(std::string_view key) const { return reader_.place_of(key); }
-  [[noreturn]] void fail(const std::string& sentence) const { reader_.place().fail(sentence); }
 
  private:
   using Log = std::vector<std::pair<std::string, Place>>;

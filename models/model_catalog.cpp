@@ -147,6 +147,7 @@ Model ModelCatalog::model(const Value& value, const Place& place) const {
   if (reader.has("hf_config")) {
     const std::string path = reader.text("hf_config");
     reader.finish();
+    if (path.empty()) reader.place_of("hf_config").fail("expected a file, found \"\"");
     return model_from_hf_config(load_document(beside(reader.place_of("hf_config"), path)));
   }
   if (!reader.has("base")) place.fail(fmt::format("expected {}, found an object with neither", forms));

@@ -108,10 +108,16 @@ TEST_CASE("sizes that do not go together are an error") {
         "3");
   CHECK(
       error_of(R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 65, "num_attention_heads": 4,
-"intermediate_size": 128, "vocab_size": 100})")
-          .find("hidden_size 65 is not divisible by num_attention_heads 4") != std::string::npos);
-  CHECK(error_of(llama(R"(, "layer_types": ["full_attention"])"))
-            .find("layer_types has 1 entries for 2 layers") != std::string::npos);
+"intermediate_size": 128, "vocab_size": 100})") ==
+      "config.json:1: /hidden_size: expected a multiple of num_attention_heads 4, or a head_dim beside it, "
+      "found 65");
+  CHECK(
+      error_of(R"({"model_type": "x", "text_config": {"model_type": "dbrx", "n_layers": 2,
+"d_model": 65, "n_heads": 4, "vocab_size": 100}})") ==
+      "config.json:2: /text_config/d_model: expected a multiple of n_heads 4, or a head_dim beside it, found "
+      "65");
+  CHECK(error_of(llama(R"(, "layer_types": ["full_attention"])")) ==
+        "config.json:2: /layer_types: expected a kind for each of 2 layers, found 1");
 }
 
 TEST_CASE("layer_types has the last word on windows") {

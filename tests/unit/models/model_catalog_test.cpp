@@ -53,7 +53,9 @@ TEST_CASE("names lead to models by id and alias, in any case") {
 TEST_CASE("an unknown name suggests the nearest") {
   CHECK(catalog_error(R"("deepseek-v5")")
             .find("scenario.json:1: /model: unknown model \"deepseek-v5\" (did you mean ") == 0);
-  CHECK_THROWS_WITH(ModelCatalog().model("qqq"), R"(unknown model "qqq"; `moebius list models` names all, and {"base": NAME, ...changes} describes another)");
+  CHECK_THROWS_WITH(
+      ModelCatalog().model("qqq"),
+      R"(unknown model "qqq"; `moebius list models` names all, and {"base": NAME, ...changes} describes another)");
 }
 
 TEST_CASE("every entry is consistent, has a source, and says when it cannot run") {
@@ -143,6 +145,7 @@ TEST_CASE("a model is a name or an object that says where it comes from") {
   CHECK(catalog_error(R"({"layers": 4})").find("found an object with neither") != std::string::npos);
   CHECK(catalog_error(R"({"hf_config": "x.json", "layers": 4})").find("unknown key \"layers\"") !=
         std::string::npos);
+  CHECK(catalog_error(R"({"hf_config": ""})").ends_with("/hf_config: expected a file, found \"\""));
   CHECK(catalog_error(R"({"hf_config": "no/such/config.json"})").find("no/such/config.json") !=
         std::string::npos);
 }
