@@ -153,7 +153,7 @@ int run_body(const RunArguments& arguments) {
   Job job = arguments.scenario.read();
   if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
   require_fit(job);
-  require_network(job, arguments.simulation());
+  require_network(job, arguments.simulation(), arguments.driver.has_value());
   if (arguments.explain) keep_ops(job.scenario);
   if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
     require_schedule(job);
@@ -232,7 +232,10 @@ Command run_command() {
       choice("--executor", arguments->executor, kExecutors,
              "sim (default): predict; host: execute on this CPU, ranks as threads; cuda: on this GPU; "
              "emulate: predict, with compute measured on this GPU or CPU"),
-      {"--device", &arguments->device, "who measures for emulate: host, cuda:0 (default, where it is)"},
+      {.name = "--device",
+       .target = &arguments->device,
+       .help = "who measures for emulate: host, cuda:0 (default, where it is)",
+       .values = {"host", "cuda:0"}},
       {"--out", &arguments->out, "directory for report.json, report.txt, timeline.mtl"},
       {"--dump", &arguments->dump, "file for the schedule as text"},
       {"--dump-activations", &arguments->real.dump_activations,
@@ -347,9 +350,7 @@ void add_command(CLI::App& app, const Command& command, std::function<int()>& ch
   for (const CommandOption& option : command.options) {
     CLI::Option* made = std::visit(AddOption{*added, option}, option.target)->required(option.required);
     if (option.check) made->check(CLI::Validator(option.check, ""));
-    if (std::holds_alternative<std::string*>(option.target)) made->check(CLI::Validator(given_text, ""));
-    if (std::holds_alternative<std::optional<std::int64_t>*>(option.target))
-      made->check(CLI::Validator(fitting_number, ""));
+    if (const OptionCheck own = check_of(option.target)) made->check(CLI::Validator(own, ""));
   }
   for (const CommandOption& option : command.options) {
     CLI::Option* made = added->get_option(option.name);

@@ -76,10 +76,12 @@ void require_packets(const Scenario& scenario) {
 
 }  // namespace
 
-void require_network(const Job& job, const SimOptions& options) {
+void require_network(const Job& job, const SimOptions& options, bool names_driver) {
   const NetworkDetail detail = options.detail;
-  if (detail == SimOptions{}.detail) return;
-  const std::string option = "--detail " + name_of(network_details(), detail);
+  const bool names_detail = detail != SimOptions{}.detail;
+  if (!names_detail && !names_driver) return;
+  const std::string option = names_detail ? "--detail " + name_of(network_details(), detail)
+                                          : "--driver " + name_of(drivers(), options.driver);
   if (job.scenario.replay)
     throw input_error(fmt::format("{}: {} counts for nothing: a replay of a cache moves no bytes",
                                   job.scenario.file, option));

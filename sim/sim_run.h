@@ -23,9 +23,10 @@ struct SimRun {
   std::function<std::shared_ptr<const CostSource>(const Accelerator&)> costs = {};
 };
 
-// Input error where a network is to be simulated at a detail and the job has none (weeks of a cluster go by
-// events, and no step of theirs is simulated so; a cache is replayed), or not what the detail needs.
-void require_network(const Job& job, const SimOptions& options);
+// Input error where a network is to be simulated at a detail, or by a driver that was named, and the job has
+// none (weeks of a cluster go by events, and no step of theirs is simulated so; a cache is replayed), or not
+// what the detail needs.
+void require_network(const Job& job, const SimOptions& options, bool names_driver);
 
 // Errors are those of make_cost_source and make_sim_executor.
 StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& recorder, const SimRun& run);

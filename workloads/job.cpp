@@ -8,7 +8,7 @@
 #include "hw/error.h"
 #include "hw/mixed_pools.h"
 #include "workloads/carried_job.h"
-#include "workloads/checkpoint/checkpoint_index.h"
+#include "workloads/checkpoint/checkpoint.h"
 #include "workloads/measured_stacks.h"
 #include "workloads/reinforcement_phases.h"
 #include "workloads/report/report.h"
@@ -157,6 +157,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
     return job;
   }
   if (job.scenario.resume) go_on_from_checkpoint(job.scenario);
+  if (job.scenario.weights != "random") require_checkpoint(job.scenario.weights);
   const Cluster& cluster = *job.scenario.cluster;
   const Pool& pool = cluster.pools.front();
   switch (job.scenario.kind) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 
 namespace moebius {
@@ -21,12 +22,24 @@ std::string in_existing_directory(std::string& text) {
   return folder.empty() ? "" : existing_directory(folder);
 }
 
-std::string fitting_number(std::string& text) {
+std::string any_whole_number(std::string& text) {
   std::int64_t number = 0;
-  const std::errc error = std::from_chars(text.data(), text.data() + text.size(), number).ec;
-  return error == std::errc::result_out_of_range
-             ? fmt::format("expected a number of at most 64 bits, found \"{}\"", text)
-             : "";
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc::result_out_of_range)
+    return fmt::format("expected a number of at most 64 bits, found \"{}\"", text);
+  const bool good = error == std::errc() && end == text.data() + text.size();
+  return good ? "" : fmt::format("expected a whole number, found \"{}\"", text);
+}
+
+std::string any_number(std::string& text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool good = error == std::errc() && end == text.data() + text.size() && std::isfinite(number);
+  return good ? "" : fmt::format("expected a number, found \"{}\"", text);
+}
+
+std::string no_value(std::string& text) {
+  return text == "true" ? "" : fmt::format("expected no value, found \"{}\"", text);
 }
 
 std::string whole_number(std::string& text) {

@@ -47,7 +47,9 @@ std::string name_of(const std::vector<std::pair<std::string, T>>& table, T value
 std::string given_text(std::string& text);  // not empty
 std::string existing_directory(std::string& text);
 std::string in_existing_directory(std::string& text);  // a file that may be written there
-std::string fitting_number(std::string& text);         // no number beyond 64 bits
+std::string any_whole_number(std::string& text);       // of 64 bits
+std::string any_number(std::string& text);             // finite
+std::string no_value(std::string& text);               // of a flag, which is there or not
 std::string whole_number(std::string& text);           // from 0
 std::string seed_number(std::string& text);            // from 0 to kLargestSeed
 std::string positive_number(std::string& text);

@@ -40,6 +40,21 @@ TEST_CASE("weights that are not there stop a run before it starts") {
           file + ": expected a safetensors file of at least 8 bytes, found 5");
 }
 
+TEST_CASE("weights that are not there stop a simulation, too, though it reads none of them") {
+  const Scratch scratch;
+  fs::create_directory(scratch.path("empty"));
+  for (const char* command : {"run ", "check "}) {
+    refused(command + kScenario + " --set /plan/weights=/nowhere",
+            "/nowhere: expected a checkpoint, found nothing");
+    refused(command + kScenario + " --set /plan/weights=" + scratch.path("empty"),
+            scratch.path("empty") +
+                ": expected moebius-checkpoint.json, model.safetensors.index.json or "
+                "model.safetensors, found none of them");
+    refused(command + kScenario + " --set /plan/weights=",
+            kScenario + ": --set /plan/weights: expected a checkpoint or \"random\", found \"\"");
+  }
+}
+
 TEST_CASE("a simulation leaves no weights and no activations behind") {
   refused("run " + kScenario + " --set /plan/save=/tmp/none",
           kScenario + ": /plan/save: a simulation computes no numbers: add --executor host");

@@ -200,6 +200,12 @@ TEST_CASE("a wrong word on the command line is answered with the words that exis
           weeks +
               ": --detail packet counts for nothing: weeks of a cluster go by events, and no step is "
               "simulated");
+  refused("run " + weeks + " --driver plain", 2,
+          weeks +
+              ": --driver plain counts for nothing: weeks of a cluster go by events, and no step is "
+              "simulated");
+  refused("run " + kSmoke + "kv-replay.json --driver simgrid", 2,
+          kSmoke + "kv-replay.json: --driver simgrid counts for nothing: a replay of a cache moves no bytes");
   refused("run x.json --executor gpu", 2, "--executor: expected sim, host, cuda, emulate, found \"gpu\"");
   refused("calibrate --from /nowhere --model-errors", 2, "--from: expected a directory, found \"/nowhere\"");
   refused("calibrate --device gpu --out p.json", 2, "--device: expected host or cuda:N, found \"gpu\"");
@@ -212,6 +218,26 @@ TEST_CASE("a wrong word on the command line is answered with the words that exis
   refused("calibrate --out p.json", 2, "calibrate: expected --from DIR or --device host|cuda:N");
   refused("run x.json --seed -1", 2,
           "--seed: expected a whole number from 0 to 9007199254740992, found \"-1\"");
+}
+
+TEST_CASE("values of options that are no numbers are answered with what was expected") {
+  const std::string search = "search " + kSmoke + "train-small.json ", show = "show h800-sxm --kernel gemm ";
+  for (const char* word : {"many", "3x", "0x10", "1.5", "''"}) {
+    const std::string found = std::string(word) == "''" ? "" : word;
+    refused(search + "--top " + word, 2, "--top: expected a whole number, found \"" + found + "\"");
+  }
+  refused(search + "--requests 1e3", 2, "--requests: expected a whole number, found \"1e3\"");
+  refused(show + "--n 9223372036854775808", 2,
+          "--n: expected a number of at most 64 bits, found \"9223372036854775808\"");
+  for (const char* word : {"soon", "1e999", "nan", "3s"})
+    refused(search + "--time-limit " + word, 2,
+            std::string("--time-limit: expected a number, found \"") + word + "\"");
+  refused("split x.json --seed 99999999999999999999", 2,
+          "--seed: expected a whole number from 0 to 9007199254740992, found \"99999999999999999999\"");
+  refused("run x.json --set /seed=1 --set", 2, "--set: expected a value, found none");
+  refused(search + "--top", 2, "--top: expected a value, found none");
+  refused("run x.json --out a --json --out=b", 2, "--out: expected it once, found it again");
+  refused("run x.json --json=maybe", 2, "--json: expected no value, found \"maybe\"");
 }
 
 TEST_CASE("a step that does not fit fails with the breakdown, and runs when the plan says report") {
@@ -248,6 +274,20 @@ TEST_CASE("outputs are made sure of before the work") {
           scratch.path("run/timeline.mtl") + ": cannot be written: Is a directory");
   refused("crosscheck " + kSmoke + "moe-layer.json --out " + scratch.write("file", ""), 1,
           scratch.path("file/simulated") + ": cannot create the directory: Not a directory");
+  const std::string none = scratch.path("none/p.json"),
+                    cannot = ": cannot be written: No such file or directory";
+  for (const std::string& options : {std::string("--device host"), "--fit links --from " + kSmoke,
+                                     "--accelerator h100-sxm --from " + kSmoke})
+    refused("calibrate " + options + " --out " + none, 1, none + cannot);
+  refused("calibrate --accelerator all --from " + kSmoke + " --out " + scratch.path("none"), 1,
+          scratch.path("none/README.md") + cannot);
+  refused("matrix h800-sxm --out " + none, 1, none + cannot);
+  refused("split " + kSource + "/scenarios/baige/mixed-chips-100.json --out " + none, 1, none + cannot);
+  std::filesystem::create_directories(scratch.path("found/best.json"));
+  refused("search " + kSmoke + "train-small.json --out " + scratch.path("found"), 1,
+          scratch.path("found/best.json") + ": cannot be written: Is a directory");
+  refused("search " + kSmoke + "train-small.json --out " + scratch.path("file/found"), 1,
+          scratch.path("file/found") + ": cannot create the directory: Not a directory");
   const Finished full = run(std::string(MOEBIUS_BINARY) + " schema >/dev/full");
   CHECK(full.exit_code == 1);
   CHECK(full.err == "moebius: standard output: cannot be written: No space left on device\n");

@@ -193,6 +193,16 @@ TEST_CASE("bash completes the values of options and the names of the catalogs") 
   CHECK(completed("manual \"\"", 2) == "man bash zsh\n");
   CHECK(completed("list sto", 2) == "storage\n");
   CHECK(completed("show h100-s", 2) == "h100-sxm\n");
+  CHECK(completed("show h100-sxm --kernel ad", 4) == "adam\n");
+  CHECK(completed("show h100-sxm --kernel gemm --dtype i", 6) == "int8\n");
+  CHECK(completed("run --device h", 3) == "host\n");
+  CHECK(completed("run --executor = e", 4) == "emulate\n");  // as a shell splits --executor=e
+  CHECK(completed("calibrate --fit \"\"", 3) == "model links exchanges\n");
+  CHECK(completed("calibrate --accelerator al", 3) == "all\n");
+  CHECK(completed("convert in --to h", 4) == "hf\n");
+  CHECK(completed("matrix h100-sxm h800-s", 3) == "h800-sxm\n");  // any number of them
+  CHECK(completed("matrix h100-sxm --node hgx-", 4) == "hgx-8\n");
+  CHECK(completed("matrix h100-sxm --out h100-s", 4) == "\n");  // a file
 }
 
 TEST_CASE("an interrupted sweep says how to go on") {

@@ -52,6 +52,7 @@ TEST_CASE("a whole service says what does not fit together") {
         "/plan/decode: 3 replicas share experts by 3: that does not divide dp 8");
   check(kApart, "/plan/cache/block_tokens", "48",
         "/plan/cache/block_tokens: pages of 48 tokens do not divide the traffic's blocks of 512");
+  check(kApart, "/workload/trace", R"({"path": ""})", "/workload/trace/path: expected a file, found \"\"");
   check(kApart, "/workload/trace/input", "100",
         "/workload/trace/input: \"input\" counts only with generator \"batch\"");
 }

@@ -57,8 +57,12 @@ void read_range(const std::string& text, viz::ViewRequest& request) {
   request.range = {*from, *to};
 }
 
+std::vector<std::string> screens() {
+  return {viz::kScreenNames.begin(), viz::kScreenNames.end()};
+}
+
 void read_screen(const std::string& text) {
-  const std::vector<std::string> names(viz::kScreenNames.begin(), viz::kScreenNames.end());
+  const std::vector<std::string> names = screens();
   if (text.empty() || std::find(names.begin(), names.end(), text) != names.end()) return;
   throw input_error(fmt::format("--screen: expected one of {}, found \"{}\"{}", fmt::join(names, ", "), text,
                                 suggestion(text, names)));
@@ -94,6 +98,10 @@ int run(const Arguments& given) {
 
 #else
 
+std::vector<std::string> screens() {
+  return {};
+}
+
 int run(const Arguments&) {
   throw run_error(
       "view: this binary was built without the viewer (libimgui-dev and libstb-dev were missing); "
@@ -110,8 +118,10 @@ Command view_command() {
           "look at a run, or at two beside each other",
           {{"RUN", &arguments->runs, "a run's directory or timeline; at most two"},
            {"--screenshot", &arguments->screenshot, "write this PNG instead of opening a window"},
-           {"--screen", &arguments->screen,
-            "timeline, compare, network, memory, serving, experts, tiers or scenario"},
+           {.name = "--screen",
+            .target = &arguments->screen,
+            .help = "timeline, compare, network, memory, serving, experts, tiers or scenario",
+            .values = screens()},
            {"--range", &arguments->range, "what the timeline shows: \"1.2 s..1.4 s\""},
            {"--size", &arguments->size, "of the window or picture: 1600x900"},
            {"--scale", &arguments->scale, "of text and widgets: 0.5 to 4"},

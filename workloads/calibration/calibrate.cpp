@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "hw/error.h"
+#include "hw/new_file.h"
 #include "workloads/calibration/condense.h"
 #include "workloads/calibration/exchanges/fit_exchanges.h"
 #include "workloads/calibration/links/error_table.h"
@@ -99,11 +100,19 @@ std::string fits_text() {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
+std::vector<std::string> fit_names() {
+  std::vector<std::string> names;
+  for (const FitOption& fit : kFits) names.emplace_back(fit.name);
+  return names;
+}
+
 std::string calibrate_tables(const TablesRequest& request, const Catalog& catalog) {
   if (request.from.empty()) throw input_error("calibrate: expected --from DIR or --device host|cuda:N");
   if (request.model_errors) return model_error_table(request.from, catalog);
   if (request.out.empty() || (request.accelerator.empty() && request.fit.empty()))
     throw input_error("calibrate: expected --accelerator and --out, --fit and --out, or --model-errors");
+  const bool directory = request.fit.empty() && request.accelerator == "all";
+  require_writable(directory ? request.out + "/README.md" : request.out);  // before the hour's work
   if (!request.fit.empty()) return fit_named(request.fit).write(request, catalog);
   std::string text;
   for (const Profile& profile : calibrate(request.from, catalog, request.accelerator, request.out))

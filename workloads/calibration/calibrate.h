@@ -24,6 +24,7 @@ struct TablesRequest {
 };
 // What --fit may name and the catalog file that holds the result: "model (hw/catalog/architectures.json)".
 std::string fits_text();
+std::vector<std::string> fit_names();
 // Does it; returns what there is to tell. input_error for an incomplete request.
 std::string calibrate_tables(const TablesRequest& request, const Catalog& catalog);
 

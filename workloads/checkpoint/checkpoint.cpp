@@ -57,9 +57,19 @@ std::vector<std::int64_t> shard_shape(const StoredWeight& weight, const Shard& s
 
 }  // namespace
 
-Checkpoint::Checkpoint(const std::string& path) : path_(path), directory_(path) {
-  std::error_code error;
+void require_checkpoint(const std::string& path) {
   if (!is_there(path)) throw input_error(fmt::format("{}: expected a checkpoint, found nothing", path));
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return;
+  for (const std::string_view name : {kIndexName, kHfIndexName, kHfFileName})
+    if (is_there(fs::path(path) / name)) return;
+  throw input_error(fmt::format("{}: expected {}, {} or {}, found none of them", path, kIndexName,
+                                kHfIndexName, kHfFileName));
+}
+
+Checkpoint::Checkpoint(const std::string& path) : path_(path), directory_(path) {
+  require_checkpoint(path);
+  std::error_code error;
   if (!fs::is_directory(path, error)) {
     directory_ = fs::path(path).parent_path().string();
     open_file(fs::path(path).filename().string());
@@ -67,11 +77,8 @@ Checkpoint::Checkpoint(const std::string& path) : path_(path), directory_(path) 
     open_ours();
   } else if (is_there(beside(kHfIndexName))) {
     open_mapped();
-  } else if (is_there(beside(kHfFileName))) {
-    open_file(kHfFileName);
   } else {
-    throw input_error(fmt::format("{}: expected {}, {} or {}, found none of them", path, kIndexName,
-                                  kHfIndexName, kHfFileName));
+    open_file(kHfFileName);
   }
   naming_ = naming_of(index_.names());
   check_shards();

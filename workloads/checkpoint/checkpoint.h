@@ -11,6 +11,10 @@
 
 namespace moebius {
 
+// For those who will read it later, or only say that a run would begin there: input_error where nothing
+// stands at the path, or a directory without any weights.
+void require_checkpoint(const std::string& path);
+
 class Checkpoint {
  public:
   // A .safetensors file, a directory of Hugging Face (model.safetensors or model.safetensors.index.json) or

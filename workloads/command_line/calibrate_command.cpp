@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "hw/new_file.h"
 #include "workloads/calibration/calibrate.h"
 #include "workloads/calibration/device/calibrate_device.h"
 
@@ -22,7 +23,9 @@ CommandOptions options_of(CalibrateArguments& arguments) {
           {.name = "--accelerator",
            .target = &tables.accelerator,
            .help = "whose rows: id, alias or all",
-           .needs = {"--out"}},
+           .needs = {"--out"},
+           .values = {"all"},
+           .catalogs = {"accelerators"}},
           {"--out", &tables.out, "the file to write; profiles of all: their directory"},
           {.name = "--model-errors",
            .target = &tables.model_errors,
@@ -31,13 +34,15 @@ CommandOptions options_of(CalibrateArguments& arguments) {
           {.name = "--fit",
            .target = &tables.fit,
            .help = "instead: fit constants and write their file: " + fits_text(),
-           .excludes = {"--accelerator"}},
+           .excludes = {"--accelerator"},
+           .values = fit_names()},
           {.name = "--device",
            .target = &arguments.device,
            .help = "measure a device instead: host (one core), cuda:0, ...",
            .check = device_name,
            .needs = {"--out"},
-           .excludes = {"--from", "--accelerator"}},
+           .excludes = {"--from", "--accelerator"},
+           .values = {"host", "cuda:0"}},
           {.name = "--budget",
            .target = &arguments.budget,
            .help = "seconds to measure for; else as long as the device takes: 240 (host), 480 (cuda)",
@@ -62,6 +67,8 @@ Command calibrate_command(OpenDevice open) {
       return 0;
     }
     const std::string& out = arguments->tables.out;
+    for (const std::string& path : {out, arguments->storage})
+      if (!path.empty()) require_writable(path);  // before the measurement
     return calibrate_and_tell(open(arguments->device, catalog, out),
                               {.out = out, .budget = arguments->budget, .storage = arguments->storage});
   };

@@ -26,12 +26,20 @@ struct ShowArguments {
 
 CommandOptions kernel_options_of(KernelRequest& kernel) {
   CommandOptions options{
-      {"--kernel", &kernel.kind, "an accelerator's cost of a kernel: " + kernel_kind_names()}};
+      {.name = "--kernel",
+       .target = &kernel.kind,
+       .help = fmt::format("an accelerator's cost of a kernel: {}", fmt::join(kernel_kind_names(), ", ")),
+       .values = kernel_kind_names()}};
   for (const KernelOption& option : kernel_options())
     options.push_back({fmt::format("--{}", option.name), &(kernel.*option.value), std::string(option.help)});
-  options.push_back({"--dtype", &kernel.dtype, "of the operands: bf16, fp8, ..."});
-  options.push_back(
-      {"--stored", &kernel.stored, "of weights or cache, where it is another: int8, int4, ..."});
+  options.push_back({.name = "--dtype",
+                     .target = &kernel.dtype,
+                     .help = "of the operands: bf16, fp8, ...",
+                     .values = kernel_dtype_names()});
+  options.push_back({.name = "--stored",
+                     .target = &kernel.stored,
+                     .help = "of weights or cache, where it is another: int8, int4, ...",
+                     .values = kernel_stored_names()});
   return options;
 }
 
@@ -39,6 +47,8 @@ CommandOptions view_options_of(NetworkView& view) {
   CommandOptions options;
   for (const ViewOption& option : view_options())
     options.push_back({fmt::format("--{}", option.name), &(view.*option.value), std::string(option.help)});
+  for (CommandOption& option : options)
+    if (option.name == "--node") option.catalogs = {"nodes"};
   return options;
 }
 
@@ -83,7 +93,8 @@ Command show_command() {
   const CommandOption name{.name = "NAME",
                            .target = &arguments->name,
                            .help = "id or alias; or a scenario file, for its network",
-                           .required = true};
+                           .required = true,
+                           .catalogs = {"accelerators", "nodes", "fabrics", "storage", "models"}};
   const CommandOption set{"--set", &arguments->sets, "/json/pointer=value: changes it; may be given again"};
   return {"show", "show one accelerator, node, fabric, storage device or model with its sources",
           joined({{name, set},

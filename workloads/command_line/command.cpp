@@ -23,6 +23,20 @@ CommandOptions joined(std::initializer_list<CommandOptions> parts) {
   return all;
 }
 
+OptionCheck check_of(const CommandOption::Target& target) {
+  struct Check {
+    OptionCheck operator()(std::monostate) const { return {}; }
+    OptionCheck operator()(std::string*) const { return given_text; }
+    OptionCheck operator()(std::vector<std::string>*) const { return {}; }
+    OptionCheck operator()(bool*) const { return no_value; }
+    OptionCheck operator()(double*) const { return any_number; }
+    OptionCheck operator()(std::optional<double>*) const { return any_number; }
+    OptionCheck operator()(std::optional<std::int64_t>*) const { return any_whole_number; }
+    OptionCheck operator()(std::optional<std::uint64_t>*) const { return seed_number; }
+  };
+  return std::visit(Check{}, target);
+}
+
 CommandOption data_option(std::string& data) {
   return {"--data", &data, "directory with catalogs and profiles that extend or override the built-in ones"};
 }

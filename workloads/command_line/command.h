@@ -27,6 +27,7 @@ struct CommandOption {
   bool required = false;
   std::vector<std::string> needs = {}, excludes = {};  // names of other options of the command
   std::vector<std::string> values = {};                // all that it takes; empty: any
+  std::vector<std::string> catalogs = {};              // of `moebius list`, whose names it takes
 };
 using CommandOptions = std::vector<CommandOption>;
 
@@ -35,6 +36,9 @@ struct Command {
   CommandOptions options;
   std::function<int()> run;  // returns the exit code; throws Error
 };
+
+// Of every value that is written there, before it is.
+OptionCheck check_of(const CommandOption::Target& target);
 
 // One value out of a table of names.
 template <class E, class Kept>  // E itself, or an optional one

@@ -42,9 +42,13 @@ Command convert_command() {
        {.name = "--to",
         .target = &request.to,
         .help = "hf, or degrees such as tp=2,pp=2,ep=4",
-        .required = true},
+        .required = true,
+        .values = {"hf"}},
        {.name = "--out", .target = &request.out, .help = "directory to make", .required = true},
-       {"--model", &request.model, "whose weights they are; else as config.json says"},
+       {.name = "--model",
+        .target = &request.model,
+        .help = "whose weights they are; else as config.json says",
+        .catalogs = {"models"}},
        data_option(arguments->data)},
       run};
 }

@@ -99,15 +99,31 @@ std::string zsh_of(const Command& command) {
   return text + " \\\n        '*:file:_files' ;;\n";
 }
 
-// What stands behind an option, or behind the command itself, where only some words may.
-std::string bash_values(const Commands& commands) {
-  std::string text;
-  for (const Command& command : commands)
-    for (const CommandOption& option : command.options)
-      if (!option.values.empty())
-        text +=
-            fmt::format("    \"{} {}\") values=\"{}\" ;;\n", command.name,
-                        is_positional(option) ? command.name : option.name, fmt::join(option.values, " "));
+// What may stand behind an option, and elsewhere what the command itself takes: words, and names of this
+// machine's catalogs. Where neither is known files may.
+std::string bash_values(const Command& command) {
+  std::string text, files;
+  const auto add = [&](const std::string& behind, const CommandOption& option) {
+    text += fmt::format("    \"{} \"{})", command.name, behind);
+    if (!option.values.empty()) text += fmt::format(" values=\"{}\"", fmt::join(option.values, " "));
+    if (!option.catalogs.empty())
+      text +=
+          fmt::format("{} kinds=\"{}\"", option.values.empty() ? "" : ";", fmt::join(option.catalogs, " "));
+    text += " ;;\n";
+  };
+  const auto has_words = [](const CommandOption& option) {
+    return !option.values.empty() || !option.catalogs.empty();
+  };
+  for (const CommandOption& option : command.options) {
+    if (is_positional(option) || is_flag(option)) continue;
+    if (has_words(option))
+      add(option.name, option);
+    else
+      files += fmt::format("{}\"{} {}\"", files.empty() ? "" : "|", command.name, option.name);
+  }
+  if (!files.empty()) text += fmt::format("    {}) ;;\n", files);
+  for (const CommandOption& option : command.options)
+    if (is_positional(option) && has_words(option)) add("*", option);
   return text;
 }
 
@@ -129,18 +145,21 @@ std::string manual_page(const Commands& commands) {
 std::string bash_completion(const Commands& commands) {
   std::string text = fmt::format(
       "# bash completion of moebius {}\n_moebius() {{\n  local word=\"${{COMP_WORDS[COMP_CWORD]}}\" "
-      "options= values= kind\n"
+      "before=\"${{COMP_WORDS[COMP_CWORD-1]}}\" options= values= kinds= kind\n"
+      "  if [ \"$before\" = = ]; then before=\"${{COMP_WORDS[COMP_CWORD-2]}}\"; fi\n"
+      "  if [ \"$word\" = = ]; then word=; fi\n"
       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n    COMPREPLY=($(compgen -W \"{} --help --version\" -- "
       "\"$word\"))\n    return\n  fi\n  case \"${{COMP_WORDS[1]}}\" in\n",
       kVersion, words(commands));
   for (const Command& command : commands)
     text += fmt::format("    {}) options=\"{}\" ;;\n", command.name, option_words(command));
-  text += "  esac\n  case \"${COMP_WORDS[1]} ${COMP_WORDS[COMP_CWORD-1]}\" in\n" + bash_values(commands);
-  // The names of the catalogs are those of this machine's binary; a scenario file may be shown, too.
+  text += "  esac\n  case \"${COMP_WORDS[1]} $before\" in\n";
+  for (const Command& command : commands) text += bash_values(command);
+  // The names of the catalogs are those of this machine's binary.
   text +=
-      "    \"show show\")\n      for kind in accelerators nodes fabrics storage models; do\n"
-      "        values+=\" $(\"${COMP_WORDS[0]}\" list $kind 2>/dev/null | awk 'NR > 1 { print $1 }')\"\n"
-      "      done ;;\n  esac\n";
+      "  esac\n  for kind in $kinds; do\n"
+      "    values+=\" $(\"${COMP_WORDS[0]}\" list $kind 2>/dev/null | awk 'NR > 1 { print $1 }')\"\n"
+      "  done\n";
   return text +
          "  case \"$word\" in\n    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n"
          "    *) COMPREPLY=($(compgen -W \"$values\" -- \"$word\"))\n"

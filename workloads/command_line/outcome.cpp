@@ -41,6 +41,24 @@ std::string unknown_option(const std::vector<std::string>& words, const Command&
   return {};
 }
 
+// An option behind which its value is missing, or that is given again though it has one value.
+std::string misused_option(const std::vector<std::string>& words, const Command& command) {
+  std::vector<std::string> seen;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string name = words[i].substr(0, words[i].find('='));
+    const auto option = std::ranges::find(command.options, name, &CommandOption::name);
+    if (!name.starts_with("-") || option == command.options.end()) continue;
+    if (std::holds_alternative<bool*>(option->target)) continue;
+    const bool many = std::holds_alternative<std::vector<std::string>*>(option->target);
+    if (!many && std::ranges::find(seen, name) != seen.end())
+      return fmt::format("{}: expected it once, found it again", name);
+    seen.push_back(name);
+    if (name != words[i]) continue;
+    if (++i == words.size()) return fmt::format("{}: expected a value, found none", name);
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string wrong_command_line(const std::vector<std::string>& words, const std::vector<Command>& commands,
@@ -53,8 +71,10 @@ std::string wrong_command_line(const std::vector<std::string>& words, const std:
   if (first.starts_with("-")) return fmt::format("expected a command, found {}", json_excerpt(first));
   const auto of = std::ranges::find(commands, first, &Command::name);
   if (of == commands.end()) return error;
-  const std::string option = unknown_option({words.begin() + 1, words.end()}, *of);
-  return option.empty() ? error : option;
+  const std::vector<std::string> behind(words.begin() + 1, words.end());
+  for (const auto find : {unknown_option, misused_option})
+    if (std::string sentence = find(behind, *of); !sentence.empty()) return sentence;
+  return error;
 }
 
 int told(int exit_code, std::string_view sentence) {

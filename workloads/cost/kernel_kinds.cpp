@@ -207,11 +207,9 @@ const std::vector<Kind>& kinds() {
 }
 
 const Kind& find_kind(const std::string& name) {
-  std::vector<std::string> known;
-  for (const Kind& kind : kinds()) {
+  const std::vector<std::string> known = kernel_kind_names();
+  for (const Kind& kind : kinds())
     if (kind.name == name) return kind;
-    known.emplace_back(kind.name);
-  }
   throw input_error(fmt::format("--kernel: expected one of \"{}\", found \"{}\"{}",
                                 fmt::join(known, "\", \""), name, suggestion(name, known)));
 }
@@ -289,10 +287,24 @@ std::span<const KernelOption> kernel_options() {
   return kOptions;
 }
 
-std::string kernel_kind_names() {
-  std::vector<std::string_view> names;
-  for (const Kind& kind : kinds()) names.push_back(kind.name);
-  return fmt::format("{}", fmt::join(names, ", "));
+std::vector<std::string> kernel_kind_names() {
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
+std::vector<std::string> kernel_dtype_names() {
+  std::vector<std::string> names;
+  for (const Kind& kind : kinds())
+    for (const DType dtype : kind.dtypes)
+      if (std::ranges::find(names, to_string(dtype)) == names.end()) names.emplace_back(to_string(dtype));
+  return names;
+}
+
+std::vector<std::string> kernel_stored_names() {
+  std::vector<std::string> names;
+  for (const DType dtype : kStoredTypes) names.emplace_back(to_string(dtype));
+  return names;
 }
 
 KernelSweep kernel_sweep(const KernelRequest& request, const Accelerator& chip) {

@@ -32,7 +32,9 @@ struct KernelOption {
 };
 std::span<const KernelOption> kernel_options();
 
-std::string kernel_kind_names();  // "gemm, gemm-dgrad, ..."
+std::vector<std::string> kernel_kind_names();    // "gemm", "gemm-dgrad", ...
+std::vector<std::string> kernel_dtype_names();   // of the operands of some kind
+std::vector<std::string> kernel_stored_names();  // of weights or caches
 
 // A request that has been checked against its kind and chip.
 struct KernelSweep {

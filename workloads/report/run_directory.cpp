@@ -41,10 +41,13 @@ void write_picture(const std::string& path, const std::string& picture) {
 
 }  // namespace
 
-void require_run_directory(const std::string& directory) {
+void require_directory(const std::string& directory, std::initializer_list<const char*> files) {
   make_directory(directory);
-  for (const char* name : {"timeline.mtl", "report.txt", "report.json"})
-    require_writable((fs::path(directory) / name).string());
+  for (const char* name : files) require_writable((fs::path(directory) / name).string());
+}
+
+void require_run_directory(const std::string& directory) {
+  require_directory(directory, {"timeline.mtl", "report.txt", "report.json"});
 }
 
 void write_run(const std::string& directory, const RunTexts& texts, const Timeline& timeline) {

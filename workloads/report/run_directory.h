@@ -2,6 +2,7 @@
 // where the network was sampled (timeline.counters); experts.svg and cluster.svg where there are such.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,8 @@ struct RunTexts {
   std::string queues = {};   // a picture of a cluster's cards over time; empty: none
 };
 
-// Creates `directory` (and its parents); run_error when it, or a file there, could not be written.
+// Creates `directory` (and its parents); run_error when it, or one of its files, could not be written.
+void require_directory(const std::string& directory, std::initializer_list<const char*> files);
 void require_run_directory(const std::string& directory);
 
 // Creates it, too, and writes the files.

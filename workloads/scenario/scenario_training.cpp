@@ -179,9 +179,11 @@ std::string path_of(Section& section, std::string_view key, const std::string& o
 }  // namespace
 
 std::string read_weights(Section& section) {
-  return path_of(section, "weights", "random",
-                 "where a run that computes numbers starts: a checkpoint (Hugging Face or ours), or "
-                 "\"random\", drawn from the seed");
+  std::string weights = path_of(section, "weights", "random",
+                                "where a run that computes numbers starts: a checkpoint (Hugging Face or "
+                                "ours), or \"random\", drawn from the seed");
+  if (weights.empty()) section.place_of("weights").fail("expected a checkpoint or \"random\", found \"\"");
+  return weights;
 }
 
 void read_training_plan(Section section, Scenario& scenario) {

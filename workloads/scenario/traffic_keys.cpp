@@ -47,6 +47,7 @@ std::optional<TraceFile> read_file(Section& section, std::int64_t block_tokens) 
       "nothing");
   const auto format = section.choice<TraceFormat>("format", kFormats, TraceFormat::kAuto, "of the file");
   section.allow_only("format", !path.empty(), "path");
+  if (path.empty() && section.given("path")) section.place_of("path").fail("expected a file, found \"\"");
   if (path.empty()) return std::nullopt;
   std::filesystem::path at = path;
   const Place place = section.place_of("path");

@@ -29,8 +29,7 @@ KernelRequest sized(const std::string& kind) {
 
 std::vector<KernelRequest> every_kind() {
   std::vector<KernelRequest> requests;
-  std::istringstream names(kernel_kind_names());
-  for (std::string name; std::getline(names >> std::ws, name, ',');) requests.push_back(sized(name));
+  for (const std::string& name : kernel_kind_names()) requests.push_back(sized(name));
   requests.push_back(sized("attention"));
   requests.back().kv = 4096;  // decode
   return requests;
@@ -44,8 +43,8 @@ KernelCurve curve_on(const std::string& chip, const KernelRequest& request) {
   return curve_of(Catalog().accelerator(chip), request);
 }
 
-// The H100 under a name that no profile has: the analytic model alone answers. Without a power limit, at which
-// the clock would fall and hide waves and cores.
+// The H100 under a name that no profile has: the analytic model alone answers. Without a power limit, at
+// which the clock would fall and hide waves and cores.
 Accelerator unmeasured() {
   Accelerator chip = Catalog().accelerator("h100-sxm");
   chip.id = "unmeasured";

@@ -33,6 +33,7 @@ auto named_by(const char* option, Look look) {
 int matrix(const MatrixArguments& arguments, const ChosenExecutor& executor) {
   const Library library(*executor.data);
   named_by("--fabric", [&] { return library.hardware.fabric(arguments.fabric); });
+  if (!arguments.out.empty()) require_writable(arguments.out);
   std::vector<EfficiencyMatrix> matrices;
   for (const std::string& name : arguments.chips) {
     const Accelerator chip = library.hardware.accelerator(name);
@@ -78,6 +79,8 @@ int split(const SplitArguments& arguments, const ChosenExecutor& executor) {
   const std::int64_t finalists = arguments.finalists.value_or(4);
   if (finalists < 1 || finalists > kMostFinalists)
     throw input_error(fmt::format("--finalists: expected 1 to {}, found {}", kMostFinalists, finalists));
+  require_apart("--out", arguments.out, arguments.scenario);
+  if (!arguments.out.empty()) require_writable(arguments.out);
   const Library library(*executor.data);
   const SplitStudy study =
       study_split({arguments.scenario, load_scenario(arguments.scenario), arguments.changes, library,
@@ -91,15 +94,21 @@ int split(const SplitArguments& arguments, const ChosenExecutor& executor) {
 
 Command matrix_command(const ChosenExecutor& executor) {
   const auto arguments = std::make_shared<MatrixArguments>();
-  const CommandOptions own{
-      {.name = "CHIP",
-       .target = &arguments->chips,
-       .help = "names of `moebius list accelerators`",
-       .required = true},
-      {"--node", &arguments->node, "that they stand in (default: the catalog's node that suits each best)"},
-      {"--fabric", &arguments->fabric, "between two nodes (default: rail-optimised-clos-roce)"},
-      {"--out", &arguments->out, "file for the matrices as JSON"},
-      {"--json", &arguments->json, "print the matrices as one JSON object"}};
+  const CommandOptions own{{.name = "CHIP",
+                            .target = &arguments->chips,
+                            .help = "names of `moebius list accelerators`",
+                            .required = true,
+                            .catalogs = {"accelerators"}},
+                           {.name = "--node",
+                            .target = &arguments->node,
+                            .help = "that they stand in (default: the catalog's node that suits each best)",
+                            .catalogs = {"nodes"}},
+                           {.name = "--fabric",
+                            .target = &arguments->fabric,
+                            .help = "between two nodes (default: rail-optimised-clos-roce)",
+                            .catalogs = {"fabrics"}},
+                           {"--out", &arguments->out, "file for the matrices as JSON"},
+                           {"--json", &arguments->json, "print the matrices as one JSON object"}};
   return {"matrix", "what share of its compute, memory and links a chip reaches, by class of op",
           joined({own, executor.options, {data_option(*executor.data)}}),
           [arguments, executor] { return matrix(*arguments, executor); }};
@@ -113,7 +122,7 @@ Command split_command(const ChosenExecutor& executor) {
        .help = "training on pools of several kinds of chips",
        .required = true},
       {"--set", &arguments->changes.sets, "/json/pointer=value: changes the scenario; may be given again"},
-      {"--seed", &arguments->changes.seed, "replaces the scenario's seed", whole_number},
+      {"--seed", &arguments->changes.seed, "replaces the scenario's seed", seed_number},
       {"--finalists", &arguments->finalists,
        "interleaved splits that are carried out, the best by the matrices (default: 4)"},
       {"--out", &arguments->out, "file for a scenario that extends this one by the best split"},

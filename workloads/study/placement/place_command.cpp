@@ -66,7 +66,7 @@ Command place_command(const ChosenExecutor& executor) {
       {"SCENARIO", &arguments->scenario, "training scenario; its /plan/placement/devices are free"},
       {"--set", &arguments->changes.sets, "/json/pointer=value: changes the scenario; may be given again"},
       {"--seed", &arguments->changes.seed, "replaces the scenario's seed; of --fragmented the first cluster",
-       whole_number},
+       seed_number},
       {"--finalists", &arguments->finalists, "best placements by the estimate that are run (default: 4)"},
       {"--fragmented", &arguments->fragmented,
        "instead of a scenario: so many random clusters that others have taken a part of"},

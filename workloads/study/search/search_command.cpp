@@ -116,7 +116,6 @@ void leave_files(const SearchArguments& arguments, const Document& document, con
   if (!arguments.plot.empty()) write_file(arguments.plot, to_svg(result));
   if (!arguments.write.empty()) write_file(arguments.write, winner(document, result));
   if (arguments.out.empty()) return;
-  std::filesystem::create_directories(arguments.out);
   const std::filesystem::path out(arguments.out);
   write_file((out / "report.json").string(), to_json(result));
   write_file((out / "report.txt").string(), to_text(result, shown));
@@ -161,6 +160,8 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
   require_apart("--plot", arguments.plot, arguments.write);
   for (const std::string& path : {arguments.plot, arguments.write})
     if (!path.empty()) require_writable(path);  // before the work
+  if (!arguments.out.empty())
+    require_directory(arguments.out, {"report.json", "report.txt", "search.svg", "best.json"});
   request.stopped = [&] { return interruption.came(); };
   request.progress = [&](double share, const std::string& doing) { bar.show(share, doing); };
   const SearchResult result = searched(request, kind, document, space);
