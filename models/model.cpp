@@ -18,7 +18,7 @@ struct Part {
 };
 
 bool owns_keys(const Model& model, int layer) {
-  return layer % model.kv_share == 0;
+  return (layer + model.first_layer) % model.kv_share == 0;
 }
 
 // Maps of the indexer's queries, key and weights of heads.
@@ -159,17 +159,20 @@ double indexer_products(const Model& model, std::int64_t length, bool causal) {
 }
 
 bool has_full_attention(const Model& model, int layer) {
-  return model.full_attention_every > 0 && (layer + 1) % model.full_attention_every == 0;
+  return model.full_attention_every > 0 && (layer + model.first_layer + 1) % model.full_attention_every == 0;
 }
 
 }  // namespace
 
 bool Model::is_moe_layer(int layer) const {
-  return experts.routed > 0 && layer >= first_dense && (layer - first_dense) % moe_step == 0;
+  const int behind = layer + first_layer - first_dense;
+  return experts.routed > 0 && behind >= 0 && behind % moe_step == 0;
 }
 
 int Model::num_moe_layers() const {
-  return experts.routed > 0 && layers > first_dense ? (layers - first_dense + moe_step - 1) / moe_step : 0;
+  int count = 0;
+  for (int layer = 0; layer < layers; ++layer) count += is_moe_layer(layer);
+  return count;
 }
 
 int Model::window(int layer) const {
@@ -191,8 +194,9 @@ bool Model::is_delta_layer(int layer) const {
   return delta.given() && !has_full_attention(*this, layer);
 }
 int Model::num_attention_layers() const {
-  if (!delta.given()) return layers;
-  return full_attention_every > 0 ? layers / full_attention_every : 0;
+  int count = 0;
+  for (int layer = 0; layer < layers; ++layer) count += !is_delta_layer(layer);
+  return count;
 }
 
 int Model::key_head_dim() const {
@@ -232,6 +236,16 @@ ParameterCount count_parameters(const Model& model) {
   }
   if (model.mtp_layers > 0) count.mtp = model.mtp_layers * sum_of_parts(mtp_module(model));
   return count;
+}
+
+Model stage_of(const Model& model, int first, int layers) {
+  CHECK(first >= 0 && layers > 0 && first + layers <= model.layers,
+        fmt::format("layers {} to {} of {}", first, first + layers, model.layers));
+  Model stage = model;
+  stage.first_layer += first;
+  stage.layers = layers;
+  stage.mtp_layers = 0;
+  return stage;
 }
 
 Model shared_among_routed(const Model& model) {

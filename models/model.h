@@ -88,6 +88,7 @@ struct Model {
   std::string id;  // "deepseek-v3"; "deepseek-v3 (changed)" when a scenario changed parts of it
   std::vector<std::string> aliases;
   int layers = 0;
+  int first_layer = 0;  // of a stage (stage_of()): the number of its first layer in the whole model
   int hidden = 0;
   int heads = 0;
   int kv_heads = 0;  // MLA: equal to heads
@@ -129,7 +130,7 @@ struct Model {
   int window(int layer) const;  // sliding window of the layer, 0: none
   int chunk(int layer) const;   // attention chunk of the layer, 0: none
   bool rotates(
-      int layer) const;  // false: its attention knows no positions (between Llama 4's chunked layers)
+      int layer) const;        // false: its attention knows no positions (between Llama 4's chunked layers)
   bool adds_qkv_bias() const;  // to the fused map of queries, keys and values: latent attention has none
   bool is_delta_layer(int layer) const;
   int num_attention_layers() const;  // that are not delta networks
@@ -174,6 +175,9 @@ double kv_elements_per_token(const Model& model);
 
 // What delta networks keep of one sequence, over all layers, whatever its length.
 Bytes state_bytes_per_sequence(const Model& model);
+
+// So many of its layers from `first` on, which keep their kinds; without MTP modules.
+Model stage_of(const Model& model, int first, int layers);
 
 // The same computation with the shared experts among the routed ones: behind them stand as many that every
 // token uses, beside those it chooses among the `routed`. Needs shared experts as wide as routed ones,

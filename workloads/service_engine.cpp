@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "workloads/job.h"
+#include "workloads/service_rules.h"
 
 namespace moebius {
 
@@ -20,7 +21,7 @@ std::vector<std::int32_t> captured_sizes(int step, int doubled_from, int most) {
 void set_engine_rules(const ServicePlan& service, const ServicePool& pool, InstanceRules& rules) {
   const EngineKeys& engine = service.engine;
   const ServicePhase& phase = pool.phase;
-  const int most = phase.plan.max_batch;
+  const int most = of_lane(phase.plan.max_batch, phase.plan);
   rules.replica.padded = engine.padded;
   rules.replica.receive_every = engine.receive_every;
   rules.replica.decided_ahead = engine.decided_ahead;
@@ -30,7 +31,7 @@ void set_engine_rules(const ServicePlan& service, const ServicePool& pool, Insta
   rules.gather_prompts = engine.gather_prompts;
   if (phase.role == PoolRole::kPrefill) return;
   rules.replica.slot_tokens = engine.slot_tokens;
-  rules.replica.host_pages = static_cast<std::int64_t>(engine.swap_space / pool.page_bytes);
+  rules.replica.host_pages = static_cast<std::int64_t>(engine.swap_space / pool.page_bytes) / phase.plan.pp;
   const Accelerator& chip = pool.job->scenario.cluster->pools.front().accelerator;
   rules.swap_seconds = pool.page_bytes / chip.host_rate / phase.plan.block_tokens;
   if (engine.launch == LaunchMode::kGraph)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -27,11 +29,17 @@ ServingWorkload largest_iteration(const ServingPlan& plan, const ServingWorkload
   return largest;
 }
 
-Scenario alone(const Scenario& whole, const ServicePhase& phase) {
+Scenario alone(const Scenario& whole, const ServicePhase& phase, int stage = 0) {
   Scenario scenario = whole;
   scenario.service = {};
   scenario.serving = phase.plan;
+  scenario.serving.stage = stage;
   scenario.model = served_model(whole.model, phase.plan);
+  if (phase.plan.pp > 1) {
+    const std::vector<int> layers = layers_of_stages(scenario.model.layers, phase.plan.pp);
+    const int first = std::accumulate(layers.begin(), layers.begin() + stage, 0);
+    scenario.model = stage_of(scenario.model, first, layers[stage]);
+  }
   scenario.served = largest_iteration(phase.plan, whole.served);
   const Cluster& cluster = *whole.cluster;
   std::vector<Pool> pools = {cluster.pools[phase.pool]};
@@ -93,18 +101,16 @@ Bytes encoder_weights(const Scenario& scenario, const EncoderPlan& encoder, Pool
 // Delta networks keep as much of each sequence whatever its length, from its admission on. States of all that
 // may run at once are set aside, but not more than kStateShare of what weights leave, as SGLang's cache of
 // states has of the memory for both caches (server_args.py: mamba_full_memory_ratio 0.9 to 1).
-void place_states(ServicePool& pool, Bytes room) {
+std::int32_t place_states(const Scenario& scenario, const ServingPlan& plan, Bytes states, Bytes room) {
   constexpr double kStateShare = 0.9 / 1.9;
-  const Scenario& scenario = pool.job->scenario;
-  pool.state_bytes = state_bytes_per_sequence(scenario.model) / pool.phase.plan.tp;
-  if (pool.state_bytes.value == 0) return;
-  const double most = std::floor(room * kStateShare / pool.state_bytes);
+  if (states.value == 0) return 0;
+  const double most = std::floor(room * kStateShare / states);
   if (most < 1)
     throw run_error(
         fmt::format("{}: what delta networks keep of one sequence, {}, is more than {:.0f}% of the {} "
                     "that weights leave on a device",
-                    scenario.name, to_text(pool.state_bytes), 100 * kStateShare, to_text(room)));
-  pool.states = static_cast<std::int32_t>(std::min<double>(pool.phase.plan.max_batch, most));
+                    scenario.name, to_text(states), 100 * kStateShare, to_text(room)));
+  return static_cast<std::int32_t>(std::min<double>(plan.max_batch, most));
 }
 
 // Of a device, for pages of the cache; below zero where the others have taken more.
@@ -126,33 +132,61 @@ std::string layout_text(const ServingPlan& plan) {
                      plan.tp == 1 && plan.ep == 1 ? ": whole weights on each rank" : "");
 }
 
-void set_pages(ServicePool& pool, const ServicePlan& service) {
-  const MemoryReport& memory = *pool.job->memory;
-  const std::string& name = pool.job->scenario.cluster->pools.front().name;
-  pool.weights = of_kind(memory, MemoryKind::kWeights);
-  pool.page_bytes = page_bytes(pool.job->scenario);
+// What a device of a stage holds.
+struct StageRoom {
+  Bytes weights, page_bytes, state_bytes;
+  std::int64_t pages = 0;
+  std::int32_t states = 0;
+};
+
+StageRoom room_of_stage(const ServicePool& pool, const Job& job, const ServicePlan& service) {
+  const MemoryReport& memory = *job.memory;
+  const std::string& name = job.scenario.cluster->pools.front().name;
+  StageRoom stage;
+  stage.weights = of_kind(memory, MemoryKind::kWeights);
+  stage.page_bytes = page_bytes(job.scenario);
   if (pool.drafter) {
-    pool.weights += of_kind(*pool.drafter->memory, MemoryKind::kWeights);
-    pool.page_bytes += page_bytes(pool.drafter->scenario);
+    stage.weights += of_kind(*pool.drafter->memory, MemoryKind::kWeights);
+    stage.page_bytes += page_bytes(pool.drafter->scenario);
   }
-  pool.weights += encoder_weights(pool.job->scenario, service.encoder, pool.phase.role);
+  stage.weights += encoder_weights(job.scenario, service.encoder, pool.phase.role);
   const Bytes work =
       memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
   const Bytes share = memory.capacity * service.device_share;
-  const Bytes room = cache_room(service, memory.capacity, pool.weights, work);
-  if (pool.page_bytes > room)
+  const Bytes room = cache_room(service, memory.capacity, stage.weights, work);
+  if (stage.page_bytes > room)
     throw run_error(fmt::format(
         "{}: {} of weights ({}) leave no room for a page of the cache in {} of a device of "
         "pool \"{}\"",
-        pool.job->scenario.name, to_text(pool.weights), layout_text(pool.phase.plan), to_text(share), name));
+        job.scenario.name, to_text(stage.weights), layout_text(pool.phase.plan), to_text(share), name));
   if (service.share_of == CacheShare::kHeld && share + work > memory.capacity)
     throw run_error(
         fmt::format("{}: an iteration of {} tokens needs {} beside weights and cache, and a device "
                     "of pool \"{}\" leaves {}",
-                    pool.job->scenario.name, pool.phase.plan.token_budget, to_text(work), name,
+                    job.scenario.name, pool.phase.plan.token_budget, to_text(work), name,
                     to_text(memory.capacity - share)));
-  place_states(pool, room);
-  pool.pages = static_cast<std::int64_t>((room - pool.state_bytes * pool.states) / pool.page_bytes);
+  stage.state_bytes = state_bytes_per_sequence(job.scenario.model) / pool.phase.plan.tp;
+  stage.states = place_states(job.scenario, pool.phase.plan, stage.state_bytes, room);
+  // A stage may have none of the layers that keep pages.
+  stage.pages = stage.page_bytes.value == 0
+                    ? std::numeric_limits<std::int32_t>::max()
+                    : static_cast<std::int64_t>((room - stage.state_bytes * stage.states) / stage.page_bytes);
+  return stage;
+}
+
+// A sequence has as many pages on each stage, so that the one with least room has the say.
+void set_pages(ServicePool& pool, const ServicePlan& service) {
+  std::vector<StageRoom> rooms{room_of_stage(pool, *pool.job, service)};
+  for (const auto& job : pool.further) rooms.push_back(room_of_stage(pool, *job, service));
+  const StageRoom& least = *std::min_element(rooms.begin(), rooms.end(),
+                                             [](const auto& a, const auto& b) { return a.pages < b.pages; });
+  pool.weights = least.weights;
+  pool.page_bytes = least.page_bytes;
+  pool.pages = least.pages;
+  for (const StageRoom& room : rooms) {
+    if (room.states > 0) pool.states = pool.states > 0 ? std::min(pool.states, room.states) : room.states;
+    pool.state_bytes = std::max(pool.state_bytes, room.state_bytes);
+  }
 }
 
 // Models without experts have none to share.
@@ -168,8 +202,17 @@ std::unique_ptr<Job> drafter_of(const Scenario& whole, const ServicePhase& phase
 
 }  // namespace
 
+std::vector<int> layers_of_stages(int layers, int stages) {
+  std::vector<int> of(stages, layers / stages);
+  for (int i = 0; i < layers % stages; ++i) ++of[stages - 2 - i];
+  return of;
+}
+
 ServicePool service_pool(const Scenario& scenario, const ServicePhase& phase) {
   ServicePool pool{phase, job_of(alone(scenario, phase)), drafter_of(scenario, phase), 0, {}, {}};
+  pool.model = served_model(scenario.model, phase.plan);
+  for (int stage = 1; stage < phase.plan.pp; ++stage)
+    pool.further.push_back(job_of(alone(scenario, phase, stage)));
   set_pages(pool, scenario.service);
   place_experts(pool);
   return pool;

@@ -27,34 +27,39 @@ double kept_bytes(const Model& model, const ServingPlan& plan) {
 
 }  // namespace
 
+std::int32_t of_lane(std::int32_t sequences, const ServingPlan& plan) {
+  return (sequences + plan.pp - 1) / plan.pp;
+}
+
 PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   const Scenario& scenario = pool.job->scenario;
   const ServingPlan& plan = pool.phase.plan;
+  const Model& model = pool.model;
   PoolRules rules;
   rules.name = scenario.cluster->pools.front().name;
   rules.role = pool.phase.role;
-  rules.instances = pool.phase.instances;
+  rules.instances = pool.phase.instances * plan.pp;  // a lane of a pipeline counts as one
   rules.instance.replicas = plan.replicas();
   rules.instance.balance = service.balance;
   rules.instance.host = service.host;
   ReplicaRules& replica = rules.instance.replica;
   replica.policy = pool.phase.batching;
-  replica.max_running = pool.states > 0 ? pool.states : plan.max_batch;
+  replica.max_running = of_lane(pool.states > 0 ? pool.states : plan.max_batch, plan);
   replica.token_budget = plan.token_budget;
   replica.chunked = pool.phase.chunked;
   replica.page_tokens = plan.block_tokens;
-  replica.pages = pool.pages;
+  replica.pages = std::max<std::int64_t>(1, pool.pages / plan.pp);
   replica.output_reserve = service.output_reserve;
   if (service.prefix_cache && scenario.traffic.source && pool.phase.role != PoolRole::kDecode)
     replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
-  if (replica.shared_tokens > 0) replica.depth_cost = depth_cost(scenario.model, replica.shared_tokens);
+  if (replica.shared_tokens > 0) replica.depth_cost = depth_cost(model, replica.shared_tokens);
   replica.eviction = service.tiers.eviction;
-  if (service.tiers.on() && service.tiers.layerwise) rules.instance.load_layers = scenario.model.layers;
+  if (service.tiers.on() && service.tiers.layerwise) rules.instance.load_layers = model.layers;
   if (pool.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
   replica.seed = scenario.seed;
   rules.wan = pool.phase.wan;
   rules.transfer_rate = send_rate(*scenario.cluster, plan.tp * plan.cp);
-  rules.cache_bytes_per_token = kept_bytes(scenario.model, plan);
+  rules.cache_bytes_per_token = kept_bytes(model, plan);
   if (pool.drafter) rules.cache_bytes_per_token += kept_bytes(pool.drafter->scenario.model, plan);
   set_engine_rules(service, pool, rules.instance);
   return rules;

@@ -11,6 +11,9 @@ namespace moebius {
 // devices' own.
 ByteRate send_rate(const Cluster& cluster, int ranks);
 
+// Of so many sequences at once on an instance, those of one lane of its pipeline.
+std::int32_t of_lane(std::int32_t sequences, const ServingPlan& plan);
+
 // Without costs, tiers and prices.
 PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool);
 

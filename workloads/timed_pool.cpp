@@ -1,5 +1,6 @@
 #include "workloads/timed_pool.h"
 
+#include <numeric>
 #include <utility>
 
 #include "workloads/service_rules.h"
@@ -10,10 +11,11 @@ namespace moebius {
 namespace {
 
 // Of experts that ranks share, loads come on top: what the surface holds is dealt evenly. Where every rank
-// has a part of each, it matters which of them tokens choose, not where these stand.
+// has a part of each, it matters which of them tokens choose, not where these stand. Stages of a pipeline,
+// whose experts stay where they are, have their popularity in what is timed.
 ServingWorkload on_surface(const ServicePool& pool, const Popularity& popularity) {
   ServingWorkload work = pool.job->scenario.served;
-  if (!shares_experts(pool)) work.popularity = popularity;
+  if (!shares_experts(pool) || pool.phase.plan.pp > 1) work.popularity = popularity;
   return work;
 }
 
@@ -38,10 +40,12 @@ TimedPool::TimedPool(const ServicePool& pool, const Popularity& popularity, cons
           },
           timings == nullptr ? nullptr : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {
   if (pool.drafter) drafter_.emplace(pool, start, timer_.balanced());
+  if (pool.phase.plan.pp > 1)
+    pipeline_.emplace(pool, served_.workload, start, surface_, timer_.balanced(), timings);
 }
 
 void TimedPool::place_experts(const Scenario& scenario, ExpertCourse& course) {
-  if (!shares_experts(pool_)) return;
+  if (!shares_experts(pool_) || pipeline_) return;
   SlotDraw even = even_draw(pool_, scenario.service.experts, course);
   if (scenario.service.experts.policy != BalancePolicy::kNone || even.draws_always) even_ = std::move(even);
   if (!course.even()) experts_ = std::make_unique<PoolExperts>(pool_, scenario, course, timer_, surface_);
@@ -51,26 +55,42 @@ PoolRules TimedPool::rules(const ServicePlan& service) {
   PoolRules rules = pool_rules(service, pool_);
   rules.cost = encoding_ ? static_cast<StepCost*>(&*encoding_) : &surface_;
   if (experts_) rules.costs = experts_->costs();
+  if (pipeline_) {
+    rules.costs = pipeline_->costs();
+    rules.cost = rules.costs.front();
+  }
   rules.tiers = tier_rules(pool_.job->scenario, service.tiers, pool_, surface_);
   if (pool_.phase.role != PoolRole::kDecode)
     tiers_usd_ = service.tiers.usd_per_node_hour() / accelerators_of_node();
   const PoolTariff of = tariff();
-  rules.usd_per_second = (of.usd_per_hour + of.tiers_usd_per_hour) / 3600 * pool_.phase.plan.ranks();
+  rules.usd_per_second =
+      (of.usd_per_hour + of.tiers_usd_per_hour) / 3600 * pool_.phase.plan.ranks();  // a lane: as one stage
   return rules;
 }
 
 ServicePoolFigures TimedPool::figures(const PoolFigures& run) {
   const ServingPlan& plan = pool_.phase.plan;
-  const int devices = pool_.phase.instances * plan.ranks();
+  const int devices = pool_.phase.instances * plan.devices();
   for (const bool prompts : {false, true}) timer_.take_mean_sides(prompts);
-  const std::int64_t timed = surface_.measured();
-  const SurfaceError error = judged_ ? surface_.error() : SurfaceError{};
+  const std::int64_t timed = surface_.measured() + (pipeline_ ? pipeline_->measured() : 0);
+  SurfaceError error = judged_ ? surface_.error() : SurfaceError{};
+  if (judged_ && pipeline_) {
+    const SurfaceError behind = pipeline_->error();
+    if (behind.p90 > error.p90) error = behind;
+  }
   ServicePoolFigures figures{
-      run, pool_.phase.instances, plan.replicas(), devices, pool_.pages, timed, error, tariff()};
+      run, pool_.phase.instances, plan.replicas(), devices, pool_.pages / plan.pp, timed, error, tariff()};
   if (plan.experts_apart())
     figures.separation = {timer_.take_mean_sides(false), timer_.take_mean_sides(true), plan.apart.ranks,
                           pool_.weights, pool_.expert_weights};
   if (experts_) figures.experts = experts_->figures();
+  if (pipeline_) {
+    figures.pipeline = pipeline_->totals();
+    // Of stages, which parts of prompts fill though their lane goes on; a lane counts as one.
+    const std::vector<double>& busy = figures.pipeline->busy;
+    if (run.totals.busy.ns > 0)
+      figures.run.busy *= std::accumulate(busy.begin(), busy.end(), 0.0) / run.totals.busy.seconds();
+  }
   return figures;
 }
 

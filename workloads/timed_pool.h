@@ -9,6 +9,7 @@
 #include "workloads/service_drafter.h"
 #include "workloads/service_encoder.h"
 #include "workloads/service_experts.h"
+#include "workloads/service_pipeline.h"
 #include "workloads/service_pools.h"
 #include "workloads/serving/system/iteration_timer.h"
 #include "workloads/serving/system/serving_system.h"
@@ -45,7 +46,8 @@ class TimedPool {
   ServingJob served_;
   IterationTimer timer_;
   std::optional<Drafter> drafter_;
-  StepSurface surface_;
+  StepSurface surface_;  // of one stage, the first one
+  std::optional<ServedPipeline> pipeline_;
   std::optional<EncodingCost> encoding_;
   std::optional<SlotDraw> even_;  // where experts are placed
   std::unique_ptr<PoolExperts> experts_;

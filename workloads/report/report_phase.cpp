@@ -18,7 +18,7 @@ struct NodeFigure {
 // Devices that the instances leave over do not count: a node of which fewer serve is as many.
 NodeFigure by_node(const Report& report) {
   const ServicePhase& phase = report.scenario->service.phases.front();
-  const int serving = phase.instances * phase.plan.ranks();
+  const int serving = phase.instances * phase.plan.devices();
   const int of_node = std::min(serving, report.scenario->cluster->pools[phase.pool].node.accelerators);
   const double nodes = static_cast<double>(serving) / of_node;
   if (phase.role == PoolRole::kPrefill)

@@ -14,6 +14,7 @@
 #include "workloads/report/report_phase.h"
 #include "workloads/report/report_separation.h"
 #include "workloads/report/report_service_classes.h"
+#include "workloads/report/report_stages.h"
 #include "workloads/report/spread_tree.h"
 #include "workloads/serving/serving.h"
 
@@ -68,6 +69,7 @@ void add_service(FigureTree& tree, const ServiceFigures& service, const ServiceP
         pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan)).second;
     parts.parts.emplace_back("stalls", stalls_tree(pool));
     if (pool.separation) parts.parts.emplace_back("separation", separation_tree(*pool.separation));
+    if (pool.pipeline) parts.parts.emplace_back("pipeline", stages_tree(pool, service.span));
   }
   tree.parts.emplace_back("pools", std::move(pools));
   if (service.encoder) tree.parts.emplace_back("encoder", encoder_tree(*service.encoder));
@@ -133,11 +135,12 @@ void phase_lines(Out out, const Report& report) {
                      pool.accelerator.id, separation_plan_text(phase, *report.scenario->cluster));
       continue;
     }
-    const std::string cut = phase.plan.cp > 1 ? fmt::format(" x cp {}", phase.plan.cp) : "";
-    fmt::format_to(out, "{} on {} {}: {} instance{} of dp {}{} x tp {} · ep {}\n", role_text(phase.role),
-                   grouped(phase.instances * phase.plan.ranks()), pool.accelerator.id,
-                   grouped(phase.instances), phase.instances == 1 ? "" : "s", phase.plan.replicas(), cut,
-                   phase.plan.tp, phase.plan.ep);
+    const std::string cut = phase.plan.cp > 1 ? fmt::format(" x cp {}", phase.plan.cp) : "",
+                      stages = phase.plan.pp > 1 ? fmt::format("pp {} x ", phase.plan.pp) : "";
+    fmt::format_to(out, "{} on {} {}: {} instance{} of {}dp {}{} x tp {} · ep {}\n", role_text(phase.role),
+                   grouped(phase.instances * phase.plan.devices()), pool.accelerator.id,
+                   grouped(phase.instances), phase.instances == 1 ? "" : "s", stages, phase.plan.replicas(),
+                   cut, phase.plan.tp, phase.plan.ep);
   }
   fmt::format_to(out, "\n");
 }
@@ -215,6 +218,8 @@ void service_lines(Out out, const ServiceFigures& service) {
   }
   for (const ServicePoolFigures& pool : service.pools)
     if (pool.separation) fmt::format_to(out, "{}", separation_text(pool.run.name, *pool.separation));
+  for (const ServicePoolFigures& pool : service.pools)
+    if (pool.pipeline) fmt::format_to(out, "{}", stages_text(pool, service.span));
   for (const ServicePoolFigures& pool : service.pools) {
     if (pool.timed_iterations == pool.run.totals.iterations && pool.surface.iterations == 0) {
       fmt::format_to(out, "  {}: every iteration was carried out op by op\n", pool.run.name);

@@ -1,4 +1,5 @@
 #include "workloads/scenario/engine_keys.h"
+#include "workloads/scenario/served_stage_keys.h"
 
 #include <algorithm>
 #include <array>
@@ -201,6 +202,7 @@ NeedsTiming needs_timing(const Scenario& scenario) {
       engine.swap_space.value > 0 || engine.launch != LaunchMode::kHidden || service.host.takes_time() ||
       service.host.reception.ns > 0 || service.host.reception_per_token.ns > 0)
     return {"/plan/scheduler", "the engine around iterations is"};
+  if (const char* pointer = stages_given(service); *pointer != 0) return {pointer, "a pipeline of stages is"};
   // A service that is carried out refuses guesses itself.
   if (is_batch(scenario) && service.speculation.drafts > 0)
     return {"/plan/decode/speculative", "guesses are"};

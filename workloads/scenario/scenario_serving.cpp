@@ -11,6 +11,7 @@
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/separation_keys.h"
+#include "workloads/scenario/served_stage_keys.h"
 #include "workloads/scenario/service_keys.h"
 #include "workloads/scenario/serving_defaults.h"
 #include "workloads/scenario/shared_expert_keys.h"
@@ -43,6 +44,9 @@ void require_same(Section& prefill, const PhaseKeys& found, const PhaseKeys& dec
   same("tp", found.tp, decode.tp);
   same("ep", found.ep, decode.ep);
   same("cp", found.cp > 1 ? found.cp : 0, decode.cp);
+  if (found.pp > 0 && found.pp != std::max(1, decode.pp))
+    prefill.place_of("pp").fail(
+        fmt::format("pp {} differs from decode's {}: one pool does both", found.pp, std::max(1, decode.pp)));
   require_same_shared(prefill, found, decode);
 }
 
@@ -148,6 +152,10 @@ PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& fr
                                "ranks that cut the prompts of a replica among themselves; of prefill alone");
   degrees.attend_by = attention.choice<CutAttention>("attend_by", kCutAttention, CutAttention::kTokens,
                                                      "what each of the ranks that cut prompts attends with");
+  degrees.pp =
+      phase.whole("pp", {0, kMostStages}, 0,
+                  "stages that the layers stand on, one behind the other, as many batches under way; "
+                  "0: all layers on each rank");
   read_separate_experts(phase, attention, degrees);
   degrees.placed = attention.given("dp") || attention.given("tp") || !degrees.pool.empty();
   attention.finish();

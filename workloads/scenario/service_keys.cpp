@@ -10,6 +10,7 @@
 #include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/separation_keys.h"
+#include "workloads/scenario/served_stage_keys.h"
 #include "workloads/scenario/service_class_keys.h"
 #include "workloads/scenario/service_pool_keys.h"
 #include "workloads/scenario/shared_expert_keys.h"
@@ -170,12 +171,14 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   check_cut_prompts(phase, keys, place);
   check_attention(scenario.model, keys, place);
   set_shared_experts(scenario, keys, plan, place);
+  plan.pp = std::max(1, keys.pp);
   const Pool& pool = scenario.cluster->pools[phase.pool];
-  const int dp = keys.dp > 0 ? keys.dp : pool.devices() / (plan.tp * plan.cp);
-  if (dp == 0 || std::int64_t{dp} * plan.cp * plan.tp > pool.devices())
-    place.fail(fmt::format("dp {} x {}tp {} ranks do not fit on the {} devices of pool \"{}\"",
-                           std::max(1, dp), plan.cp > 1 ? fmt::format("cp {} x ", plan.cp) : "", plan.tp,
-                           pool.devices(), pool.name));
+  const int dp = keys.dp > 0 ? keys.dp : pool.devices() / (plan.tp * plan.cp * plan.pp);
+  if (dp == 0 || std::int64_t{dp} * plan.cp * plan.tp * plan.pp > pool.devices())
+    place.fail(fmt::format("{}dp {} x {}tp {} ranks do not fit on the {} devices of pool \"{}\"",
+                           plan.pp > 1 ? fmt::format("pp {} x ", plan.pp) : "", std::max(1, dp),
+                           plan.cp > 1 ? fmt::format("cp {} x ", plan.cp) : "", plan.tp, pool.devices(),
+                           pool.name));
   if (!keys.expert_pool.empty()) {
     set_experts_apart(scenario, keys, phase, place);
     return phase;
@@ -339,6 +342,7 @@ void set_phases(Scenario& scenario, const Document& document) {
     check_carried_prompts(phase, service, document);
   }
   check_separation(scenario, document);
+  check_served_stages(scenario, document);
   set_classes(scenario, document);
 }
 

@@ -50,11 +50,12 @@ class IterationWriter {
     if (it_.moves) write_expert_moves(pass_.builder, it_.moves);
     ArrivedExperts arrived;
     if (it_.transfer) arrived = write_expert_transfer(writer_, it_.transfer, slots_of_rank());
-    TensorId x = write_entry(writer_, shape_.job, batch_);
+    TensorId x = shape_.job.plan.enters() ? write_entry(writer_, shape_.job, batch_)
+                                          : write_handed_on(writer_, shape_.job.plan, it_.batch->rows());
     if (it_.from_hidden) x = write_projection(x);
     for (int layer = 0; layer < model().layers; ++layer) x = write_layer(x, layer);
     writer_.begin_block(-1, false);
-    write_exit(writer_, shape_.job, batch_, x);
+    if (shape_.job.plan.exits()) write_exit(writer_, shape_.job, batch_, x);
     if (it_.transfer) write_placing(writer_, *it_.transfer, arrived);
   }
 

@@ -47,6 +47,9 @@ struct ServingPlan {
   // Ranks that share the experts of a layer: replicas with tp 1, which send each other tokens, or ranks of
   // one replica, each of which has all its tokens; what is then left of tp cuts each expert.
   int ep = 1;
+  // Runs of layers, each on ranks of its own, one behind the other; simulated only. The plan is that of every
+  // stage; where one is lowered, it says which.
+  int pp = 1, stage = 0;
   Algorithm prefill_exchange = Algorithm::kAuto,
             decode_exchange = Algorithm::kAuto;    // how tokens travel to experts, as TrainingPlan::exchange
   CutAttention attend_by = CutAttention::kTokens;  // with cp above 1
@@ -87,7 +90,10 @@ struct ServingPlan {
   SeparateExperts apart = {};  // where experts stand apart, ep is the number of their ranks
 
   bool experts_apart() const { return apart.ranks > 0; }
-  int ranks() const { return dp * tp + apart.ranks; }
+  bool enters() const { return stage == 0; }           // tokens become rows here
+  bool exits() const { return stage == pp - 1; }       // and rows tokens
+  int ranks() const { return dp * tp + apart.ranks; }  // of a stage
+  int devices() const { return ranks() * pp; }         // of an instance
   int replicas() const { return dp / cp; }
   bool replicated_experts() const { return tp > 1; }
   const PhaseOverlap& overlap(bool decodes) const { return decodes ? decode_overlap : prefill_overlap; }

@@ -124,6 +124,29 @@ class Ends {
 
 }  // namespace
 
+TensorId write_handed_on(LayerWriter& writer, const ServingPlan& plan, std::int64_t rows) {
+  FragmentBuilder& builder = writer.builder();
+  const std::int64_t hidden = writer.model().hidden, sent = rows * rows_handed_on(plan);
+  const std::int64_t part = plan.tp == 1 ? rows : (sent + plan.tp - 1) / plan.tp;
+  const TensorId own = builder.add({.scope = Scope::kMicrobatch,  // written by who handed it on
+                                    .dtype = DType::kBf16,
+                                    .role = Role::kInput,
+                                    .rows = part,
+                                    .columns = hidden});
+  if (plan.tp == 1) return own;
+  const TensorId whole = builder.transient(rows, hidden, DType::kBf16, Role::kEmbedding);
+  writer.emit({.kind = OpKind::kAllGather,
+               .dtype = DType::kBf16,
+               .lane = Lane::kTensorComm,
+               .role = Role::kInput,
+               .group = GroupRole::kTensor,
+               .match = builder.next_match(),
+               .shape = {.m = part, .n = hidden},
+               .payload = {static_cast<double>(part * plan.tp * hidden) * element_bytes(DType::kBf16)}},
+              {own}, {whole});
+  return whole;
+}
+
 TensorId write_entry(LayerWriter& writer, const ServingJob& job, std::int32_t batch) {
   return Ends(writer, job, batch).write_entry();
 }

@@ -211,7 +211,16 @@ TEST_CASE("a row that cannot be simulated says why") {
   CHECK(why([](ServerRow& r) { r.users = 0; }) == "lengths or concurrency are not told");
   CHECK(why([](ServerRow& r) { r.gemm = "nvfp4"; }) == "h200_sxm does not compute in FP4");
   CHECK(why([](ServerRow& r) { r.mode = "disagg"; }) == "how prefill is spread is not told");
-  CHECK(why([](ServerRow& r) { r.both.pp = 2; }) == "pipelines are not served so far");
+}
+
+TEST_CASE("a row with stages is a server whose layers stand on as many times its ranks") {
+  ServerRow row = llama();
+  row.both.tp = 4;
+  row.both.pp = 2;
+  const ModelCatalog models;
+  const ServerScenario made = server_scenario(row, models);
+  REQUIRE(made.scenario);
+  CHECK(text_at(*made.scenario, "/plan/decode/pp") == "2");
 }
 
 TEST_CASE("errors are medians by group and order is judged by throughput") {

@@ -12,7 +12,7 @@ ExpertSteps::ExpertSteps(const Links& links, const ExpertBalancePlan& plan, cons
     : links_(links), plan_(plan), shape_(shape), balancer_(plan, shape, *links.course) {}
 
 // What a layer loses until the next placement is taken to be what it lost since the last one.
-void ExpertSteps::begin(Time now) {
+void ExpertSteps::begin(Time now, bool /*gives_tokens*/) {
   now_ = now;
   links_.course->advance(now);
   const double elapsed = (now - since_).seconds();

@@ -27,7 +27,7 @@ class ExpertSteps : public StepCost {
   };
   ExpertSteps(const Links& links, const ExpertBalancePlan& plan, const BalancerShape& shape);
 
-  void begin(Time now) override;
+  void begin(Time now, bool gives_tokens) override;
   double seconds(std::span<const StepShape> replicas) override;
   StepStalls stalls(std::span<const StepShape> replicas, double seconds) override;
   double forecast(std::span<const StepShape> replicas) override;  // with the loads of the moment

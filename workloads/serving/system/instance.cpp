@@ -76,7 +76,7 @@ std::optional<Time> Instance::begin(Time now) {
   std::int64_t prompts = 0;
   const std::int64_t rows = busy_ ? 0 : plan(now, prompts);
   if (rows == 0) return std::nullopt;
-  cost_->begin(now);
+  cost_->begin(now, prompts < rows || ends_prompt());
   const HostWork work = host_work();
   const std::int64_t sequences = num_sequences();  // rows that fill a graph are nobody's
   if (prompts == 0 && !rules_.captured.empty()) fill_graphs();
@@ -92,6 +92,11 @@ std::optional<Time> Instance::begin(Time now) {
   busy_ = true;
   until_ = lasts.end;
   return until_;
+}
+
+bool Instance::ends_prompt() const {
+  return std::any_of(replicas_.begin(), replicas_.end(),
+                     [](const Replica& replica) { return replica.prompts_ending() > 0; });
 }
 
 bool Instance::admits_prompts() {

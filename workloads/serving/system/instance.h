@@ -79,6 +79,7 @@ class Instance {
   const HostTotals& host() const { return host_.totals(); }
 
  private:
+  bool ends_prompt() const;
   bool admits_prompts();
   std::int64_t plan(Time now, std::int64_t& prompts);
   Time behind_loads(Time now, Time device);

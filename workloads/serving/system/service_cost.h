@@ -10,6 +10,7 @@
 #include "hw/units.h"
 #include "workloads/serving/separation/side_times.h"
 #include "workloads/serving/system/expert_figures.h"
+#include "workloads/serving/system/pipeline_cost.h"
 #include "workloads/serving/system/serving_system.h"
 #include "workloads/serving/system/step_surface.h"
 
@@ -42,6 +43,8 @@ struct ServicePoolFigures {
   PoolTariff tariff;
   std::optional<ExpertFigures> experts = {};  // where tokens choose unevenly among ranks' experts
   std::optional<SeparationFigures> separation = {};
+  std::optional<PipelineCost::Totals> pipeline =
+      {};  // of all instances, where layers stand on several stages
 };
 
 struct ServiceClassFigures {

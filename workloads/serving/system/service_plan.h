@@ -23,7 +23,7 @@
 
 namespace moebius {
 
-// A pool and what it does: instances of `plan.ranks()` devices each, as many as the pool has room for.
+// A pool and what it does: instances of `plan.devices()` each, as many as the pool has room for.
 struct ServicePhase {
   PoolRole role = PoolRole::kBoth;
   int pool = 0;  // index in the cluster's
@@ -41,6 +41,7 @@ struct PhaseKeys {
   int dp = 0, tp = 0, ep = 0;  // 0: not given
   bool placed = false;         // the pool or one of these degrees is given
   int cp = 1;
+  int pp = 0;                             // stages; 0: not given
   Algorithm exchange = Algorithm::kAuto;  // of the phase alone, as what follows
   bool two_batch = false;
   CutAttention attend_by = CutAttention::kTokens;  // with cp above 1

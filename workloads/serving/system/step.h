@@ -42,8 +42,8 @@ class StepCost {
  public:
   virtual ~StepCost() = default;
   // Said before an iteration that begins then, never back in time; for costs that change while a service
-  // runs.
-  virtual void begin(Time) {}
+  // runs. `gives_tokens`: some come of it; otherwise what comes next need not wait for its last layer.
+  virtual void begin(Time, bool /*gives_tokens*/) {}
   // Seconds on the device, from the first op to the next tokens; some replica has rows.
   virtual double seconds(std::span<const StepShape> replicas) = 0;
   // Of the iteration that was asked for last, which takes `seconds`.

@@ -21,7 +21,8 @@ double peak_of(const Accelerator& chip, const ServingPlan& plan) {
 
 double peak_of(const Scenario& scenario, const ServicePhase& phase) {
   const std::vector<Pool>& pools = scenario.cluster->pools;
-  double peak = peak_of(pools[phase.pool].accelerator, phase.plan) * phase.plan.dp * phase.plan.tp;
+  double peak =
+      peak_of(pools[phase.pool].accelerator, phase.plan) * phase.plan.dp * phase.plan.tp * phase.plan.pp;
   if (phase.expert_pool >= 0)
     peak += peak_of(pools[phase.expert_pool].accelerator, phase.plan) * phase.plan.apart.ranks;
   return peak;
@@ -181,7 +182,7 @@ std::optional<PoolRoom> room_of(const Scenario& scenario, const ServicePhase& ph
 PoolRates rates_by_peak(const PoolRoom& room) {
   const ServicePhase& phase = room.phase;
   const double of_instance = room.peak / room.flops_of_token;
-  PoolRates rates{.role = phase.role, .devices = phase.instances * phase.plan.ranks()};
+  PoolRates rates{.role = phase.role, .devices = phase.instances * phase.plan.devices()};
   // What keys take is left out: of the ways to count, only that without them is known.
   const auto only_tokens = [](double rate) {
     TokenCounts counts;
@@ -206,7 +207,7 @@ PoolRates timed_rates(const Scenario& scenario, const ServicePhase& phase, const
                       const StartExecutor& start, StepTimings& timings) {
   const ServicePool pool = service_pool(scenario, phase);
   FullIterations iterations(scenario, pool, limits, room, demand, start, timings);
-  PoolRates rates{.role = phase.role, .devices = phase.instances * phase.plan.ranks()};
+  PoolRates rates{.role = phase.role, .devices = phase.instances * phase.plan.devices()};
   const auto of_all = [&](TokenCounts counts) {
     for (double& rate : counts) rate *= phase.instances;
     return counts;

@@ -69,7 +69,6 @@ ServerDegrees degrees_of(const ServerDegrees& given, const Model& model, const c
   const bool moe = model.experts.routed > 0;
   if (given.workers == 0 || given.tp == 0) throw LeftOut{fmt::format("{} is not told", what)};
   ServerDegrees d = counted_once(given, moe);
-  if (d.pp > 1) throw LeftOut{"pipelines are not served so far"};
   if (!moe) d.moe_tp = d.tp, d.moe_ep = 1;
   if (d.moe_tp == 0 || d.moe_ep == 0) throw LeftOut{fmt::format("how experts stand is not told ({})", what)};
   if (d.moe_tp * d.moe_ep != d.tp * d.dp)
@@ -82,7 +81,7 @@ ServerDegrees degrees_of(const ServerDegrees& given, const Model& model, const c
 }
 
 int devices(const ServerDegrees& d) {
-  return d.workers * d.tp * d.dp;
+  return d.workers * d.tp * d.dp * d.pp;
 }
 
 // Checkpoints with FP8 scales of blocks of 128 x 128; others have one a tensor.
@@ -122,8 +121,9 @@ Formats formats_of(const ServerRow& row, const Model& model) {
 std::string phase_text(const ServerDegrees& d, const char* pool, const ServerStart& start) {
   const std::string named = *pool == 0 ? "" : fmt::format(R"("pool": "{}", )", pool);
   const bool fused = start.fused_shared_experts && d.moe_ep == 1;
-  return fmt::format(R"({}"attention": {{"dp": {}, "tp": {}}}, "ep": {{"degree": {}{}}})", named,
-                     d.workers * d.dp, d.tp, d.moe_ep, fused ? R"(, "shared_experts": "fused")" : "");
+  return fmt::format(R"({}"attention": {{"dp": {}, "tp": {}}}, {}"ep": {{"degree": {}{}}})", named,
+                     d.workers * d.dp, d.tp, d.pp > 1 ? fmt::format(R"("pp": {}, )", d.pp) : "", d.moe_ep,
+                     fused ? R"(, "shared_experts": "fused")" : "");
 }
 
 std::string pool_text(const char* name, const std::string& accelerator, int devices) {
