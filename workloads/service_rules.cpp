@@ -39,6 +39,7 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   rules.name = scenario.cluster->pools.front().name;
   rules.role = pool.phase.role;
   rules.instances = pool.phase.instances * plan.pp;  // a lane of a pipeline counts as one
+  rules.lanes = plan.pp;
   rules.instance.replicas = plan.replicas();
   rules.instance.balance = service.balance;
   rules.instance.host = service.host;
@@ -48,7 +49,7 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   replica.token_budget = plan.token_budget;
   replica.chunked = pool.phase.chunked;
   replica.page_tokens = plan.block_tokens;
-  replica.pages = std::max<std::int64_t>(1, pool.pages / plan.pp);
+  replica.pages = pool.pages;
   replica.output_reserve = service.output_reserve;
   if (service.prefix_cache && scenario.traffic.source && pool.phase.role != PoolRole::kDecode)
     replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());

@@ -79,7 +79,7 @@ ServicePoolFigures TimedPool::figures(const PoolFigures& run) {
     if (behind.p90 > error.p90) error = behind;
   }
   ServicePoolFigures figures{
-      run, pool_.phase.instances, plan.replicas(), devices, pool_.pages / plan.pp, timed, error, tariff()};
+      run, pool_.phase.instances, plan.replicas(), devices, pool_.pages, timed, error, tariff()};
   if (plan.experts_apart())
     figures.separation = {timer_.take_mean_sides(false), timer_.take_mean_sides(true), plan.apart.ranks,
                           pool_.weights, pool_.expert_weights};

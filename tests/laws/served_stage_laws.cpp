@@ -5,6 +5,7 @@
 #include "row_cost.h"
 #include "sim/sim_run.h"
 #include "workloads/perform.h"
+#include "workloads/routing/random_stream.h"
 #include "workloads/schedule/work.h"
 #include "workloads/service_pools.h"
 #include "workloads/serving/lower.h"
@@ -82,7 +83,51 @@ Outcome served(const std::vector<std::string>& sets) {
                  {.wants_spans = false, .quiet = true});
 }
 
+// Prompts of up to nearly the whole cache of 64 pages, and answers that do not fit beside many others.
+class LargeRequests : public TrafficStream {
+ public:
+  bool next(TrafficRequest& request) override {
+    if (left_-- == 0) return false;
+    request = {};
+    request.arrival = now_ += Time{static_cast<std::int64_t>(1e8 * random_.unit())};
+    request.input_tokens = 1 + random_.below(3500);
+    request.output_tokens = 1 + random_.below(500);
+    request.block_tokens = 64;
+    for (std::int64_t i = 0; i * 64 < request.input_tokens; ++i)
+      request.blocks.push_back(static_cast<std::uint64_t>(left_ / 4 * 1000 + i));
+    return true;
+  }
+
+ private:
+  int left_ = 300;
+  RandomStream random_{7};
+  Time now_;
+};
+
 }  // namespace
+
+TEST_CASE("lanes that share a cache end all that fits in it, and never hold more") {
+  RowCost cost;
+  for (const int prefixes : {0, 64}) {
+    for (const PoolRole role : {PoolRole::kBoth, PoolRole::kDecode}) {
+      INFO(prefixes << " tokens are shared, role " << static_cast<int>(role));
+      SystemRules rules;
+      rules.pools = {paged_pool(role, cost, 6)};
+      rules.pools[0].lanes = 3;
+      ReplicaRules& replica = rules.pools[0].instance.replica;
+      replica.pages = 64;
+      replica.max_running = 16;
+      if (role == PoolRole::kBoth) replica.shared_tokens = prefixes;
+      OpenFeed feed(std::make_unique<LargeRequests>());
+      ServingSystem system(rules, feed);
+      while (system.advance()) CHECK(system.pools().front().peak_pages <= 64);
+      CHECK(system.waiting() == 0);
+      CHECK(system.metrics().figures().completed == 300);
+      CHECK(system.pools().front().peak_pages > 60);
+      CHECK(system.pools().front().preemptions > 0);
+    }
+  }
+}
 
 TEST_CASE("stages have all layers once, the ones left over before the last") {
   CHECK(layers_of_stages(61, 4) == std::vector<int>{15, 15, 16, 15});

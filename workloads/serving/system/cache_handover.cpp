@@ -104,7 +104,7 @@ void ServingSystem::State::end_transfer(std::int32_t id) {
   if (rules.transfer.brings_first_token) learn_first_token(id);
   replica(request.prefill).release(id);
   replica(request.decode).adopt(decoding_of(id), request.moments.first_token);
-  kick(request.prefill);
+  kick_all_lanes(request.prefill);
   kick(request.decode);
 }
 

@@ -73,19 +73,30 @@ void Replica::enqueue(const Sequence& sequence) {
 
 void Replica::hold(std::int64_t pages) {
   held_ += pages;
-  peak_pages_ = std::max(peak_pages_, used());
+  peak_pages_ = std::max(peak_pages_, used_by_all());
 }
 
-// Blocks that nobody uses go, those not used for longest first.
+std::int64_t Replica::used_by_all() const {
+  std::int64_t sum = used();
+  for (const Replica* other : beside_) sum += other->used();
+  return sum;
+}
+
+// Blocks that nobody uses go, those not used for longest first; its own before those of others.
 bool Replica::make_room(std::int64_t pages) {
-  const std::int64_t missing = used() + pages - rules_.pages;
-  if (missing > 0 && block_pages() > 0) index_.evict((missing + block_pages() - 1) / block_pages());
+  evict(used_by_all() + pages - rules_.pages);
+  for (std::size_t i = 0; i < beside_.size() && used_by_all() + pages > rules_.pages; ++i)
+    beside_[i]->evict(used_by_all() + pages - rules_.pages);
+  return used_by_all() + pages <= rules_.pages;
+}
+
+void Replica::evict(std::int64_t pages) {
+  if (pages > 0 && block_pages() > 0) index_.evict((pages + block_pages() - 1) / block_pages());
   if (!index_.evicted_blocks().empty()) {
     if (tables_ != nullptr) tables_->evict(index_.evicted_blocks());
     if (below_ != nullptr) loaded_ = std::max(loaded_, below_->take_in(index_.evicted_blocks(), now_));
     index_.forget_evicted();
   }
-  return used() + pages <= rules_.pages;
 }
 
 // The first one that does not wait for blocks from below.
@@ -139,7 +150,7 @@ std::int32_t Replica::share(Prefilling& prefilling) {
   Shared& shared = shared_[prefilling.sequence.id];
   shared = {chain, std::move(prefilling.lease)};
   index_.acquire(chain, shared.lease);
-  peak_pages_ = std::max(peak_pages_, used());
+  peak_pages_ = std::max(peak_pages_, used_by_all());
   return static_cast<std::int32_t>(blocks * block_pages());
 }
 

@@ -187,6 +187,10 @@ class Replica {
   std::int64_t cached_blocks(kv::Chain chain) const { return index_.match(chain); }  // leading ones
   const StepShape& shape() const { return shape_; }
 
+  // Others, which outlive it, have their pages in the same cache: `pages` of the rules are those of all. They
+  // evict for each other what nobody uses.
+  void share_cache(std::vector<Replica*> beside) { beside_ = std::move(beside); }
+
  private:
   struct Prefilling {
     Sequence sequence;
@@ -219,11 +223,14 @@ class Replica {
   void plan_decode();
   bool admit_next();
   bool make_room(std::int64_t pages);
+  void evict(std::int64_t pages);
   std::size_t next_waiting() const;
   std::int64_t load(const Sequence& next, std::int64_t there);
   void count_prefix(const Prefilling& prefilling);
   std::int64_t block_pages() const { return rules_.shared_tokens / rules_.page_tokens; }
   std::int64_t used() const { return held_ + index_.resident() * block_pages(); }
+  std::int64_t in_use() const { return held_ + index_.in_use() * block_pages(); }
+  std::int64_t used_by_all() const;
   std::int32_t share(Prefilling& prefilling);
   void unshare(std::int32_t id);
   void leave(const Decoding& sequence);
@@ -262,6 +269,7 @@ class Replica {
   SwapTotals swaps_;
   DraftTotals drafts_;
   std::int64_t held_ = 0, peak_pages_ = 0;  // pages outside the index; all
+  std::vector<Replica*> beside_;
   // The next one did not fit, and nothing that it needs has changed since.
   struct Blocked {
     std::int32_t id = -1;       // which one that was; -1: none

@@ -23,7 +23,9 @@ std::int64_t Replica::prompt_tokens_before(std::int32_t priority) const {
 }
 
 std::int64_t Replica::free_pages() const {
-  return rules_.pages - held_ - index_.in_use() * block_pages();
+  std::int64_t pages = rules_.pages - in_use();
+  for (const Replica* other : beside_) pages -= other->in_use();
+  return pages;
 }
 
 std::int64_t Replica::hit_tokens(kv::Chain chain) const {

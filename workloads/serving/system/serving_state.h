@@ -86,8 +86,19 @@ struct ServingSystem::State {
       state.instances.emplace_back(instance, pool.costs.empty() ? pool.cost : pool.costs[i]);
       places.push_back({index, i, 0});
     }
+    for (std::int32_t i = 0; i < pool.instances; ++i) share_cache(state, pool.lanes, i);
     state.ports.resize(static_cast<std::size_t>(pool.instances) * pool.instance.replicas);
     state.tokens.resize(rules.classes.size());
+  }
+
+  static void share_cache(PoolState& pool, int lanes, std::int32_t instance) {
+    if (lanes == 1) return;
+    for (int r = 0; r < pool.instances[instance].size(); ++r) {
+      std::vector<Replica*> beside;
+      for (std::int32_t i = instance / lanes * lanes; i < (instance / lanes + 1) * lanes; ++i)
+        if (i != instance) beside.push_back(&pool.instances[i].replica(r));
+      pool.instances[instance].replica(r).share_cache(std::move(beside));
+    }
   }
 
   void add_tiers();
@@ -123,6 +134,7 @@ struct ServingSystem::State {
   Time sent_meanwhile(std::int32_t id, Time whole);
   void end_transfer(std::int32_t id);
   void kick(const Location& at);
+  void kick_all_lanes(const Location& at);
   void note_decision(const Location& at);
   void tell_iteration(const Location& at, Time begin, Time end);
   void tell_moment();

@@ -26,6 +26,18 @@ void ServingSystem::State::kick(const Location& at) {
   post(*end, ServiceEvent::Kind::kIteration, pools[at.pool].first + at.instance);
 }
 
+// What one lane has left in their cache, others may wait for.
+void ServingSystem::State::kick_all_lanes(const Location& at) {
+  kick(at);
+  const std::int32_t lanes = pool_of(at).lanes, first = at.instance / lanes * lanes;
+  for (std::int32_t i = first; lanes > 1 && i < first + lanes; ++i) {
+    if (i == at.instance) continue;
+    if (pool_of(at).role == PoolRole::kDecode)
+      for (std::int32_t r = 0; r < instance(at).size(); ++r) start_transfers({at.pool, i, r});
+    kick({at.pool, i, 0});
+  }
+}
+
 void ServingSystem::State::note_decision(const Location& at) {
   Instance& what = instance(at);
   for (int i = 0; i < what.size(); ++i) {
@@ -85,7 +97,7 @@ void ServingSystem::State::end_iteration(std::int32_t index) {
   }
   if (pool_of(at).role == PoolRole::kDecode)
     for (std::int32_t i = 0; i < instance(at).size(); ++i) start_transfers({at.pool, at.instance, i});
-  kick(at);
+  kick_all_lanes(at);
 }
 
 // An iteration's tokens go back to their users together.

@@ -29,6 +29,8 @@ struct PoolRules {
   PoolRole role = PoolRole::kBoth;
   InstanceRules instance;
   int instances = 1;
+  int lanes =
+      1;  // so many consecutive instances are lanes of one pipeline, whose replicas share a cache each
   StepCost* cost = nullptr;             // outlives the system; forecasts are made from it
   std::vector<StepCost*> costs = {};    // the same by instance, where theirs differ; empty: `cost`
   std::optional<WanRules> wan = {};     // between users and the pool; nothing: no time and no limit
