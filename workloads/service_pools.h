@@ -25,7 +25,7 @@ struct ServicePool {
   std::int32_t states = 0;       // sequences for which there is room; 0: they have none
   Bytes expert_weights = {};     // of a device of theirs, where experts stand apart
   Model model = {};              // as it is served, with the layers of all stages
-  std::vector<std::unique_ptr<Job>> further = {};  // stages behind the first one
+  std::vector<std::shared_ptr<Job>> further = {};  // stages behind the first one
 };
 
 // How many layers stand on each stage: as many on each, those that are left over on the last ones but one
