@@ -14,6 +14,7 @@
 #include "workloads/training/pipeline/columns.h"
 #include "workloads/training/pipeline/pipeline.h"
 #include "workloads/training/pipeline/uneven_batches.h"
+#include "workloads/training/state/away_state.h"
 #include "workloads/training/state/run_memory.h"
 #include "workloads/training/state/sharding.h"
 
@@ -42,6 +43,7 @@ struct ClassPlace {
   int rank = 0;  // of the pipeline
   ShardPosition shard;
   std::int32_t last_sequence = -1;       // of its last submission
+  bool last_leaves = false;              // state that is on its way when that has computed
   std::vector<std::int32_t> reductions;  // submissions of this step that complete gradients
   int microbatches = 0;                  // of a step
   int next_pass = 0;                     // of the step
@@ -265,6 +267,11 @@ std::optional<Submission> Training::next(Time) {
     const bool reads = pass.runs_backward() || pass.kind == PassKind::kBackwardWeight;
     if (reads && before != place.forward_of.end()) submission.after.push_back(before->second);
   }
+  // As backward passes of PyTorch's FSDP and DeepSpeed end: with all that they leave, so that memory holds
+  // none of it beside the next one.
+  const bool waits = std::count(submission.after.begin(), submission.after.end(), place.last_sequence) > 0;
+  if (!loads && place.last_leaves && !waits) submission.after.push_back(place.last_sequence);
+  if (!loads) place.last_leaves = leaves_state(s.job.plan, *submission.fragment);
   if (s.job.workload.input_ahead > 0) s.wait_for_input(pass, place, submission);
   if (s.job.plan.blocking_messages && !loads) s.wait_for_messages(pass, place, submission);
   if (!loads) place.last_sequence = submission.sequence;

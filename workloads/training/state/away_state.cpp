@@ -375,6 +375,13 @@ int layers_away(const TrainingPlan& plan, int layers) {
   return std::max(0, layers - 1) / plan.group_layers * plan.group_layers;
 }
 
+bool leaves_state(const TrainingPlan& plan, const Fragment& fragment) {
+  if (plan.zero < 2 && !plan.offload.any()) return false;
+  return std::any_of(fragment.ops.rbegin(), fragment.ops.rend(), [&](const Op& op) {
+    return op.kind == OpKind::kCopyToHost || writes_shards(op, fragment);
+  });
+}
+
 FragmentPtr freeze_with_away_state(const TrainingPlan& plan, const AwayState& away,
                                    FragmentBuilder& builder) {
   const bool refreshed = away.first_of_step && plan.overlap_weights;
