@@ -350,11 +350,14 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kPlaceExperts:  // as the weights are kept
       return {elements * 2 * kept};
     // gradient and master weight read and written, two moments read and written, weight written
-    // (8-bit moments: the first one alone, the second in BF16; k = 1: the weight instead of a master)
+    // (8-bit moments: the first one alone, the second in BF16; k = 1: the weight instead of a master);
+    // gradients as they are summed, masters as they are kept
     case OpKind::kAdam: {
       const double moment = dtype == DType::kFp8 ? (in + element_bytes(DType::kBf16)) / 2 : in;
-      const double master = x.k == 1 ? element_bytes(DType::kBf16) : kAccumulateBytes;
-      return {x.m * (kAccumulateBytes + master + 4 * moment + element_bytes(DType::kBf16))};
+      const double gradient = 2 * element_bytes(summed);
+      const double master =
+          x.k == 1 ? element_bytes(DType::kBf16) : 2 * element_bytes(stored.value_or(DType::kFp32));
+      return {x.m * (gradient + master + 4 * moment + element_bytes(DType::kBf16))};
     }
     case OpKind::kSumSquares:
       return {x.m * in};

@@ -43,8 +43,9 @@ bool is_chunked(const Shape& delta_rule);
 // - Experts' weights count for the groups that can have rows: min(groups, rows).
 // - kNorm, kActivation with an 8- or 4-bit dtype: the quantised copy is written beside the BF16 one (fused).
 // - kQuantise, kTransposeQuantise: BF16 in; out in `dtype` when that is an 8- or 4-bit type, else in FP8.
-// - kAdam: `dtype` is that of the two moments; gradients and master weights are FP32, the new weights BF16.
-//   Gradients are read and cleared.
+// - kAdam: `dtype` is that of the two moments, `summed` that of gradients, which are read and cleared,
+// `stored`
+//   that of master weights (empty: FP32); new weights are BF16.
 // - kPermute and its like: a token received in several copies counts once a copy; how many there are, the
 //   route knows.
 // - Token ids, labels, log-sum-exp and loss statistics take 4 bytes; weights of routed rows are left out.

@@ -57,8 +57,12 @@ Shape shape_in_one(const Op& op) {
   return shape;
 }
 
-// Weights of fewer bits than the arithmetic's are read as they are kept.
+// Weights of fewer bits than the arithmetic's are read as they are kept; masters that are not FP32 too.
 std::optional<DType> weight_format(const Fragment& fragment, const Op& op) {
+  if (op.kind == OpKind::kAdam && op.shape.k == 0 && op.num_inputs > 2) {
+    const DType master = fragment.tensors[fragment.input(op, 2)].dtype;
+    return master == DType::kFp32 ? std::nullopt : std::optional(master);
+  }
   if (op.kind != OpKind::kGemm && op.kind != OpKind::kGroupedGemm) return std::nullopt;
   if (op.num_inputs < 2) return std::nullopt;  // of an op that stands alone nothing more is known
   const Tensor& weight = fragment.tensors[fragment.input(op, 1)];
@@ -67,8 +71,11 @@ std::optional<DType> weight_format(const Fragment& fragment, const Op& op) {
   return weight.dtype;
 }
 
-// What the gradients are kept in that the op adds to.
+// What the gradients are kept in that the op adds to, or updates by; kernels before a separate update copy
+// them to FP32.
 DType summed_format(const Fragment& fragment, const Op& op) {
+  if (op.kind == OpKind::kAdam && op.num_inputs > 0 && op.shape.heads == 0)
+    return fragment.tensors[fragment.input(op, 0)].dtype;
   if (op.kind != OpKind::kGemmWgrad && op.kind != OpKind::kGroupedGemmWgrad) return DType::kFp32;
   if (op.num_outputs < 1) return DType::kFp32;  // of an op that stands alone nothing more is known
   return fragment.tensors[fragment.output(op, 0)].dtype;

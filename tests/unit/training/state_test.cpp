@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "state_of_job.h"
+#include "workloads/cost/op_costs.h"
 
 using namespace moebius;
 
@@ -235,6 +236,32 @@ TEST_CASE("8-bit moments and missing masters take the bytes of their formats") {
   const double bytes = kept(memory_of(job), MemoryKind::kOptimizer);
   const double norms = 64.0 * (2 * job.model.layers + 1);  // rows of 128 that a norm of 64 fills by half
   CHECK(bytes == (p + norms) * (1 + 4.0 / 128) + 2 * p);
+}
+
+// Read and written: gradient, master, both moments; written: the BF16 weight.
+TEST_CASE("an update moves the bytes of the formats that gradients, masters and moments have") {
+  const auto bytes_of_parameter = [](const TrainingJob& job) {
+    for (const FragmentPtr& fragment : fragments_of(job)) {
+      for (const Op& op : fragment->ops) {
+        if (op.kind != OpKind::kAdam) continue;
+        const CostQuery query = query_of(*fragment, op, 1);
+        return op_bytes(op.kind, op.shape, op.dtype, query.stored, query.summed).value /
+               static_cast<double>(op.shape.m);
+      }
+    }
+    return 0.0;
+  };
+  TrainingJob job = dense_job();
+  job.plan.gradients = DType::kFp32;
+  CHECK(bytes_of_parameter(job) == 2 * (4 + 4 + 4 + 4) + 2);
+  job.plan.gradients = DType::kBf16;
+  CHECK(bytes_of_parameter(job) == 2 * (2 + 4 + 4 + 4) + 2);
+  job.plan.master = DType::kBf16;
+  CHECK(bytes_of_parameter(job) == 2 * (2 + 2 + 4 + 4) + 2);
+  job.plan.optimizer_states = DType::kBf16;
+  CHECK(bytes_of_parameter(job) == 2 * (2 + 2 + 2 + 2) + 2);
+  job.plan.keeps_master = false;  // the weight is read in its place
+  CHECK(bytes_of_parameter(job) == 2 * (2 + 2 + 2) + 2 + 2);
 }
 
 TEST_CASE("gradients that are reduced in 8 bits are kept in FP32") {
