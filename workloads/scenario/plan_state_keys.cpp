@@ -331,6 +331,8 @@ class StateChecks {
         plan_.recompute_flops = chip.peak_of(DType::kBf16);
       if (plan_.recompute_memory.value == 0 || memory < plan_.recompute_memory)
         plan_.recompute_memory = memory;
+      if (plan_.recompute_host.value == 0 || chip.host_rate < plan_.recompute_host)
+        plan_.recompute_host = chip.host_rate;
     }
   }
 

@@ -141,7 +141,8 @@ struct TrainingPlan {
   bool keeps_to_budget = true;    // hybrid: a stage that does not fit is an error; else it recomputes all
   FlopRate recompute_flops = {};  // hybrid: of the slowest device, to weigh what is computed again
   ByteRate recompute_memory = {};
-  Bytes memory_reserve = {};  // of a device, beside what the step's tensors take
+  ByteRate recompute_host = {};  // of its link to the host: what is kept there is copied; 0: in no time
+  Bytes memory_reserve = {};     // of a device, beside what the step's tensors take
   bool overlap_dispatch_combine = true;
   bool overlap_tensor_gradients = true;  // tensor-parallel sums of the reverse pass beside weight gradients
   bool overlap_two_batch = false;        // 1F1B, interleaved: forward beside backward passes, layer by layer

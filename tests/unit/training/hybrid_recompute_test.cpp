@@ -121,3 +121,89 @@ TEST_CASE("a larger budget of hybrid recomputation computes no longer") {
     }
   }
 }
+
+namespace {
+
+// Of the first pass: bytes to the host.
+double copied(const TrainingJob& job) {
+  double bytes = 0;
+  const FragmentPtr forward = fragments_of(job).front();
+  for (const Op& op : forward->ops) {
+    if (op.kind == OpKind::kCopyToHost) bytes += op.payload.value;
+  }
+  return bytes;
+}
+
+// Forward and back, where copies run beside what is computed.
+double seconds_with_copies(const TrainingJob& job) {
+  double seconds = 0;
+  const std::vector<FragmentPtr> passes = fragments_of(job);
+  for (int i = 0; i < 2; ++i) {
+    double computed = 0, moved = 0;
+    for (const Op& op : passes[i]->ops) {
+      if (is_host_copy(op.kind)) moved += op.payload / job.plan.recompute_host;
+      if (is_communication(op.kind)) continue;
+      computed += std::max(op_flops(op.kind, op.shape) / job.plan.recompute_flops,
+                           op_bytes(op.kind, op.shape, op.dtype) / job.plan.recompute_memory);
+    }
+    seconds += std::max(computed, moved);
+  }
+  return seconds;
+}
+
+}  // namespace
+
+TEST_CASE("hybrid recomputation computes again what would take longer to go to the host and come back") {
+  TrainingJob job = hybrid_job();
+  job.model.layers = 8;
+  job.plan.offload.activations = true;
+  job.plan.recompute_host = {1e15};
+  const double all = copied(job);
+  job.plan.recompute = RecomputePolicy::kHybrid;
+  job.plan.recompute_budget = {1e9};
+  CHECK(copied(job) == all);
+  for (const double rate : {1e9, 1e10, 3e10}) {
+    CAPTURE(rate);
+    job.plan.recompute_host = {rate};
+    TrainingJob keeps = job;
+    keeps.plan.recompute = RecomputePolicy::kNone;
+    CHECK(copied(job) < all);
+    CHECK(seconds_with_copies(job) < seconds_with_copies(keeps));
+  }
+}
+
+// Of all that its stages compute in reverse, each op at its roofline.
+TEST_CASE("a larger budget of several stages computes no longer") {
+  for (const PipelineKind kind : {PipelineKind::kZbV, PipelineKind::kDualPipeV, PipelineKind::kInterleaved}) {
+    TrainingJob job = hybrid_job();
+    job.model.layers = 8;
+    job.plan.pp = 2, job.plan.dp = job.plan.ep = 1;
+    job.plan.schedule = kind;
+    job.plan.chunks = kind == PipelineKind::kInterleaved ? 2 : 1;
+    const auto peak = [&] { return Training(job).memory({1e9}).peak().value; };
+    const auto seconds = [&] {
+      double sum = 0;
+      for (const FragmentPtr& fragment : fragments_of(job)) {
+        for (const Op& op : fragment->ops) {
+          if (is_communication(op.kind) || op.phase == Phase::kOptimizer) continue;
+          sum += std::max(op_flops(op.kind, op.shape) / job.plan.recompute_flops,
+                          op_bytes(op.kind, op.shape, op.dtype) / job.plan.recompute_memory);
+        }
+      }
+      return sum;
+    };
+    const double keeps = peak();
+    job.plan.recompute = RecomputePolicy::kFull;
+    const double least = peak();
+    job.plan.recompute = RecomputePolicy::kHybrid;
+    double before = std::numeric_limits<double>::infinity();
+    for (int step = 0; step <= 8; ++step) {
+      CAPTURE(static_cast<int>(kind), step);
+      job.plan.recompute_budget = {least + step * (keeps - least) / 8};
+      CHECK(peak() <= job.plan.recompute_budget.value);
+      const double now = seconds();
+      CHECK(now <= before * 1.01);
+      before = now;
+    }
+  }
+}

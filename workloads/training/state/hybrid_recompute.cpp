@@ -25,16 +25,20 @@ std::vector<const Fragment*> reverse_parts(const StageFragments& fragments) {
   return {fragments.inputs.get(), fragments.weights.get()};
 }
 
-// By layer: what a microbatch keeps on the device, and how long its reverse pass computes.
+double copy_seconds(Bytes bytes, const TrainingPlan& plan) {
+  return plan.recompute_host.value > 0 ? bytes / plan.recompute_host : 0;
+}
+
+// By layer: what a microbatch keeps on the device and in host memory, and how long its reverse pass computes.
 struct LayerSums {
-  std::map<int, double> bytes, seconds;
+  std::map<int, double> bytes, away, seconds;
 };
 
 LayerSums sums_of(const StageFragments& fragments, const TrainingPlan& plan) {
   LayerSums sums;
   for (const Tensor& tensor : fragments.forward->tensors) {
-    if (tensor.scope == Scope::kMicrobatch && !tensor.on_host)
-      sums.bytes[tensor.layer] += tensor.bytes().value;
+    if (tensor.scope == Scope::kMicrobatch)
+      (tensor.on_host ? sums.away : sums.bytes)[tensor.layer] += tensor.bytes().value;
   }
   for (const Fragment* part : reverse_parts(fragments)) {
     for (const Op& op : part->ops) sums.seconds[op.layer] += seconds_of(op, plan);
@@ -44,7 +48,8 @@ LayerSums sums_of(const StageFragments& fragments, const TrainingPlan& plan) {
 
 std::shared_ptr<RecomputeChoice> everywhere(const LayerSums& layers, RecomputeOp op) {
   auto choice = std::make_shared<RecomputeChoice>();
-  for (const auto& [layer, bytes] : layers.bytes) choice->ops.insert({layer, op});
+  for (const auto* kept : {&layers.bytes, &layers.away})
+    for (const auto& [layer, bytes] : *kept) choice->ops.insert({layer, op});
   return choice;
 }
 
@@ -57,19 +62,31 @@ StageFragments HybridRecompute::lowered(const StageSpec& stage,
   return lower_(with);
 }
 
-double HybridRecompute::reverse_seconds(const StageFragments& fragments) const {
-  double seconds = 0;
+HybridRecompute::Seconds HybridRecompute::seconds_of(const StageFragments& fragments) const {
+  Seconds seconds;
+  for (const Op& op : fragments.forward->ops) {
+    seconds.forward += moebius::seconds_of(op, plan_);
+    if (op.kind == OpKind::kCopyToHost) seconds.out += copy_seconds(op.payload, plan_);
+  }
   for (const Fragment* part : reverse_parts(fragments)) {
-    for (const Op& op : part->ops) seconds += seconds_of(op, plan_);
+    for (const Op& op : part->ops) {
+      seconds.reverse += moebius::seconds_of(op, plan_);
+      if (op.kind == OpKind::kCopyFromHost) seconds.in += copy_seconds(op.payload, plan_);
+    }
   }
   return seconds;
+}
+
+double HybridRecompute::seconds_of(const StageSpec& stage,
+                                   const std::shared_ptr<const RecomputeChoice>& choice) {
+  return seconds_of(lowered(stage, choice)).total();
 }
 
 RecomputeCost HybridRecompute::cost_of(const StageSpec& stage,
                                        const std::shared_ptr<const RecomputeChoice>& choice) {
   const StageFragments fragments = lowered(stage, choice);
   const double kept = known_ ? known_->kept_seconds : 0;
-  return {memory_of_passes(passes_(fragments)).peak, reverse_seconds(fragments) - kept};
+  return {memory_of_passes(passes_(fragments)).peak, seconds_of(fragments).total() - kept};
 }
 
 std::vector<HybridRecompute::Item> HybridRecompute::items_of(const StageSpec& stage) {
@@ -81,13 +98,17 @@ std::vector<HybridRecompute::Item> HybridRecompute::items_of(const StageSpec& st
     // Streams that are not kept are added up from the layer before, which an item does not know of.
     if (op == RecomputeOp::kAttentionOut || op == RecomputeOp::kMlpDown) continue;
     LayerSums again = sums_of(lowered(stage, everywhere(kept, op)), plan_);
-    for (const auto& [layer, bytes] : kept.bytes) {
-      const auto computed = kept.seconds.find(layer);
-      if (computed == kept.seconds.end())
-        continue;  // what is handed on: nothing of it is computed in reverse
-      const double freed = bytes - again.bytes[layer];
-      const double longer = again.seconds[layer] - computed->second;
-      if (freed > 0) items.push_back({layer, op, freed, std::max(0.0, longer)});
+    // What is only handed on is not computed in reverse.
+    for (const auto& [layer, computed] : kept.seconds) {
+      const auto freed = [layer = layer](const std::map<int, double>& before,
+                                         const std::map<int, double>& after) {
+        const auto was = before.find(layer), is = after.find(layer);
+        return (was == before.end() ? 0 : was->second) - (is == after.end() ? 0 : is->second);
+      };
+      const double here = freed(kept.bytes, again.bytes), away = freed(kept.away, again.away);
+      const double longer = std::max(0.0, again.seconds[layer] - computed);
+      if (here > 0 || away > 0)
+        items.push_back({layer, op, std::max(0.0, here), longer, copy_seconds({std::max(0.0, away)}, plan_)});
     }
   }
   return items;
@@ -125,7 +146,7 @@ const HybridRecompute::Known& HybridRecompute::known(const StageSpec& stage) {
   auto full = std::make_shared<RecomputeChoice>();
   full->full = true;
   known_.emplace();
-  known_->kept_seconds = reverse_seconds(lowered(stage, nullptr));
+  known_->kept_seconds = seconds_of(stage, nullptr);
   known_->full = full;
   known_->of_full = cost_of(stage, full);
   known_->items = items_of(stage);
@@ -143,6 +164,33 @@ std::shared_ptr<const RecomputeChoice> HybridRecompute::choose(const StageSpec& 
 }
 
 std::shared_ptr<const RecomputeChoice> HybridRecompute::choose(const StageSpec& stage, Bytes budget) {
+  return with_fewer_copies(stage, budget, fitting(stage, budget));
+}
+
+// What takes the fewest seconds for each second that is not copied first.
+std::shared_ptr<const RecomputeChoice> HybridRecompute::with_fewer_copies(
+    const StageSpec& stage, Bytes budget, std::shared_ptr<const RecomputeChoice> choice) {
+  if (!plan_.offload.activations || (choice && choice->full)) return choice;
+  Seconds best = seconds_of(lowered(stage, choice));
+  if (best.out <= best.forward && best.in <= best.reverse) return choice;
+  auto more = choice ? std::make_shared<RecomputeChoice>(*choice) : std::make_shared<RecomputeChoice>();
+  std::vector<Item> items;
+  for (const Item& item : known(stage).items)
+    if (item.copied > 0 && more->ops.count({item.layer, item.op}) == 0) items.push_back(item);
+  std::stable_sort(items.begin(), items.end(),
+                   [](const Item& x, const Item& y) { return x.seconds * y.copied < y.seconds * x.copied; });
+  for (const Item& item : items) {
+    Seconds with = best;
+    with.out -= item.copied, with.in -= item.copied, with.reverse += item.seconds;
+    if (with.total() >= best.total()) continue;
+    best = with;
+    more->ops.insert({item.layer, item.op});
+  }
+  const RecomputeCost cost = cost_of(stage, more);
+  return cost.peak <= budget && cost.seconds < cost_of(stage, choice).seconds ? more : choice;
+}
+
+std::shared_ptr<const RecomputeChoice> HybridRecompute::fitting(const StageSpec& stage, Bytes budget) {
   if (!kept_) kept_ = memory_of_passes(passes_(lowered(stage, nullptr)));
   if (kept_->peak <= budget) return nullptr;
   const Known& all = known(stage);

@@ -2,6 +2,7 @@
 // computes least again.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -12,9 +13,9 @@
 
 namespace moebius {
 
-// What a choice costs: the fullest moment of a step, and the seconds that the reverse pass of one microbatch
-// computes longer than without recomputation, each op at its roofline (FLOP rate and memory rate of the
-// plan).
+// What a choice costs: the fullest moment of a step, and the seconds that the passes of one microbatch take
+// longer than without recomputation: each op at its roofline (FLOP rate and memory rate of the plan), or what
+// is copied to the host beside the forward pass, and back beside the reverse pass, where that takes longer.
 struct RecomputeCost {
   Bytes peak = {};
   double seconds = 0;
@@ -24,7 +25,9 @@ struct RecomputeCost {
 // them again. Chosen are those of least seconds that free what is missing over all microbatches alive at the
 // peak (exact to 1/4096 of it, always to the safe side); then the stage is lowered with them, and if tensors
 // that depend on each other freed less than their sum, more is asked for. Communication is not repeated.
-// Layers run again as a whole only where the items do not free enough, or would take longer. Of one stage.
+// Layers run again as a whole only where the items do not free enough, or would take longer. Where copies to
+// and from the host are what passes wait for, items whose tensors stand there are added as long as that makes
+// them shorter. Of one stage.
 class HybridRecompute {
  public:
   using Lower = std::function<StageFragments(const StageSpec&)>;
@@ -38,15 +41,25 @@ class HybridRecompute {
   // The same against another budget; where nothing fits, whole layers.
   std::shared_ptr<const RecomputeChoice> choose(const StageSpec& stage, Bytes budget);
   RecomputeCost cost_of(const StageSpec& stage, const std::shared_ptr<const RecomputeChoice>& choice);
+  double seconds_of(const StageSpec& stage, const std::shared_ptr<const RecomputeChoice>& choice);  // in all
 
  private:
   struct Item {
     int layer = 0;
     RecomputeOp op = RecomputeOp::kNorm;
     double bytes = 0, seconds = 0;
+    double copied = 0;  // seconds of its copy, each way
+  };
+  // Of the passes of a microbatch: what they compute, and copy meanwhile.
+  struct Seconds {
+    double forward = 0, out = 0, reverse = 0, in = 0;
+    double total() const { return std::max(forward, out) + std::max(reverse, in); }
   };
   StageFragments lowered(const StageSpec& stage, const std::shared_ptr<const RecomputeChoice>& choice);
-  double reverse_seconds(const StageFragments& fragments) const;
+  Seconds seconds_of(const StageFragments& fragments) const;
+  std::shared_ptr<const RecomputeChoice> fitting(const StageSpec& stage, Bytes budget);
+  std::shared_ptr<const RecomputeChoice> with_fewer_copies(const StageSpec& stage, Bytes budget,
+                                                           std::shared_ptr<const RecomputeChoice> choice);
   std::vector<Item> items_of(const StageSpec& stage);
   static std::shared_ptr<RecomputeChoice> pick(const std::vector<Item>& items, double bytes);
 
