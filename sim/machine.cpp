@@ -73,6 +73,7 @@ void Machine::submit(const Submission& submission) {
   live_of_sequence_.push_back(slot);
   ++outstanding_;
   wait_for(submission.after, slot);
+  follow(submission.follows, slot);
   if (use.fragment->launch != LaunchMode::kHidden) wait_for_launches(submission.rank_class, slot);
   for (int lane = 0; lane < kNumLanes; ++lane) {
     if (!use.lane_ops[lane].empty()) lane_of(live.rank_class, static_cast<Lane>(lane)).queue.push_back(slot);
@@ -89,6 +90,18 @@ void Machine::wait_for(const std::vector<std::int32_t>& after, std::int32_t slot
     if (before < 0) continue;
     live_[before].followers.push_back(slot);
     ++live_[slot].waits_for;
+  }
+}
+
+void Machine::follow(const std::vector<Follow>& follows, std::int32_t slot) {
+  Live& live = live_[slot];
+  for (const Follow& follow : follows) {
+    CHECK(follow.sequence < live.sequence, fmt::format("{} waits for {}", live.sequence, follow.sequence));
+    const std::int32_t of =
+        follow.sequence < first_open_ ? -1 : live_of_sequence_[follow.sequence - first_open_];
+    if (of < 0 || live_[of].dependencies[follow.before] < 0) continue;
+    live_[of].op_followers.push_back({follow.before, slot, follow.op});
+    ++live.dependencies[follow.op];
   }
 }
 
@@ -290,15 +303,11 @@ void Machine::finish(std::int32_t index) {
     lane.queue.pop_front();
     lane.cursor = 0;
   }
-  for (std::int32_t s = use.first_successor[op]; s < use.first_successor[op + 1]; ++s) {
-    const std::int32_t successor = use.successors[s];
-    OpState& state = live.ops[successor];
-    state.lag = state.ready == now_ ? std::max(state.lag, lane.lag) : lane.lag;
-    state.ready = now_;
-    const std::int32_t left = --live.dependencies[successor];
-    if (left == 0 || (left == 1 && use.ops[successor].host_reads))
-      offer(live.rank_class * kNumLanes + static_cast<int>(use.ops[successor].lane));
-  }
+  for (std::int32_t s = use.first_successor[op]; s < use.first_successor[op + 1]; ++s)
+    end_dependency(live, use.successors[s], lane.lag);
+  live.dependencies[op] = -1;
+  for (const OpFollower& follower : live.op_followers)
+    if (follower.before == op) end_dependency(live_[follower.slot], follower.op, lane.lag);
   --live.ops_left;
   if (alone && goes_on(index, op)) {
     lane.busy = true;
@@ -308,6 +317,15 @@ void Machine::finish(std::int32_t index) {
   if (alone) release_cores(lane, live, use_of(lane, live));
   offer(index);
   if (live.ops_left == 0) complete(slot);
+}
+
+void Machine::end_dependency(Live& live, std::int32_t op, Time lag) {
+  OpState& state = live.ops[op];
+  state.lag = state.ready == now_ ? std::max(state.lag, lag) : lag;
+  state.ready = now_;
+  const std::int32_t left = --live.dependencies[op];
+  if (left == 0 || (left == 1 && live.use->ops[op].host_reads))
+    offer(live.rank_class * kNumLanes + static_cast<int>(live.use->ops[op].lane));
 }
 
 // Whether the lane's next op computes with the cores that `op` held: nothing else is to start now, so no one
@@ -359,6 +377,7 @@ void Machine::complete(std::int32_t slot) {
   }
   std::vector<std::int32_t> followers;
   followers.swap(live.followers);
+  live.op_followers.clear();
   free_live_.push_back(slot);
   for (const std::int32_t follower : followers) {
     Live& next = live_[follower];

@@ -60,15 +60,19 @@ class Machine {
     Time ready;  // when the last dependency ended
     Time lag;    // see finish()
   };
+  struct OpFollower {  // an op of a later submission that waits for op `before` of this one
+    std::int32_t before, slot, op;
+  };
   struct Live {  // a submission that has not completed
     FragmentUse* use = nullptr;
     ClassUse* as_class = nullptr;
     std::int32_t sequence = 0, rank_class = 0, step = 0, microbatch = 0, second_microbatch = -1;
     std::int32_t ops_left = 0;
     std::int32_t waits_for = 0;              // submissions
-    std::vector<std::int32_t> dependencies;  // by op: those that have not ended
+    std::vector<std::int32_t> dependencies;  // by op: those that have not ended; -1: it has ended itself
     std::vector<OpState> ops;
     std::vector<std::int32_t> followers;  // live submissions that wait for this one
+    std::vector<OpFollower> op_followers;
   };
   // Live submissions with ops on a lane, in order. Most lanes of most ranks never have any, and one is in
   // no need of what a deque holds ready.
@@ -120,6 +124,8 @@ class Machine {
   void wait_for_launches(std::int32_t rank_class, std::int32_t slot);
   void launch(const Launches::Launched& launched);
   void wait_for(const std::vector<std::int32_t>& after, std::int32_t slot);
+  void follow(const std::vector<Follow>& follows, std::int32_t slot);
+  void end_dependency(Live& live, std::int32_t op, Time lag);
   void wake_class(std::int32_t rank_class);
   void offer(std::int32_t lane);
   bool is_next(const LaneState& lane, const Ready& ready);

@@ -144,6 +144,17 @@ void CudaExecutor::State::wait_for_predecessors(DeviceRank& rank, const Submissi
   }
 }
 
+// Single ops of earlier submissions, which this rank has given to the device before.
+void CudaExecutor::State::wait_for_followed(DeviceRank& rank, const Submission& submission, std::int32_t op) {
+  for (const Follow& follow : submission.follows) {
+    if (follow.op != op) continue;
+    Monitor::Lock lock(monitor.mutex());
+    const auto found = issued.find(follow.sequence);
+    if (found == issued.end()) continue;
+    cuda::wait(rank.stream(submission.fragment->ops[op].lane), found->second->ops[follow.before].end);
+  }
+}
+
 // Before an op that follows them has begun.
 void CudaExecutor::State::make_routes(DeviceRank& rank, const Fragment& fragment) {
   const int member = rank.place->group(GroupRole::kExpert).my_index;
@@ -160,6 +171,7 @@ CudaExecutor::State::IssuedPtr CudaExecutor::State::issue(int number, const Subm
   rank.store.begin(submission);
   std::array<EventRef, kNumLanes> last = {};
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(submission.fragment->ops.size()); ++i) {
+    wait_for_followed(rank, submission, i);
     all->ops.push_back(issue_op(rank, *all, i));
     if (options.observer) tell_observer(rank, submission, submission.fragment->ops[i]);
     rank.store.release(i);

@@ -54,6 +54,7 @@ struct CudaExecutor::State {
   IssuedPtr issue(int rank, const Submission& submission);
   static void make_routes(cuda::DeviceRank& rank, const Fragment& fragment);
   void wait_for_predecessors(cuda::DeviceRank& rank, const Submission& submission);
+  void wait_for_followed(cuda::DeviceRank& rank, const Submission& submission, std::int32_t op);
   cuda::IssuedOp issue_op(cuda::DeviceRank& rank, const Issued& issued, std::int32_t index);
   void tell_observer(cuda::DeviceRank& rank, const Submission& submission, const Op& op);
   void follow_all(int rank);

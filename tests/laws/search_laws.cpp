@@ -190,7 +190,7 @@ TEST_CASE("no level of bounds says more than a run at alpha-beta takes") {
     PlanBounds bounds(space, score, ""), with_network(space, score, "", idle_transfers);
     std::mt19937 random(seed);
     const std::vector<PlanGroup> groups = space.groups();
-    for (int i = 0; i < 12; ++i) {
+    for (int i = 0; i < 14; ++i) {
       const auto [degrees, bundle] = drawn_plan(space, groups, random);
       const TrainingPlan plan = space.plan_of(degrees, bundle).plan;
       INFO("problem " << seed << ": " << degrees_text(degrees, plan.dp) << " " << bundle_text(plan));
@@ -210,7 +210,7 @@ TEST_CASE("no level of bounds says more than a run at alpha-beta takes") {
       ++compared;
     }
   }
-  CHECK(compared == 144);
+  CHECK(compared == 168);
   CHECK(away > 20);
   CHECK(some > 20);
   CHECK(close > 20);

@@ -14,6 +14,7 @@ std::shared_ptr<const RecordedSchedule> twice(const RecordedSchedule& schedule) 
   for (Submission again : schedule.submissions) {
     again.sequence += count;
     for (std::int32_t& before : again.after) before += count;
+    for (Follow& follow : again.follows) follow.sequence += count;
     if (again.after.empty()) again.after = all;
     both->submissions.push_back(std::move(again));
   }

@@ -189,6 +189,10 @@ std::string dump(const Submission& submission) {
   for (std::size_t i = 0; i < submission.after.size(); ++i) {
     line.put("{}{}", i == 0 ? " after=" : ",", submission.after[i]);
   }
+  for (std::size_t i = 0; i < submission.follows.size(); ++i) {
+    const Follow& follow = submission.follows[i];
+    line.put("{}{}:{}.{}", i == 0 ? " follows=" : ",", follow.op, follow.sequence, follow.before);
+  }
   line.put("\n");
   return line.take();
 }

@@ -141,6 +141,11 @@ std::vector<std::int32_t> released(const Fragment& fragment);
 // CHECKs that find_fault() finds none and sets the hash. From here the fragment is frozen.
 FragmentPtr freeze(Fragment fragment);
 
+// An op of a submission that waits for one of an earlier submission of its rank class.
+struct Follow {
+  std::int32_t op = 0, sequence = 0, before = 0;
+};
+
 // One issue of a fragment. `sequence` numbers the submissions of a run from 0, in the order of the workload;
 // with the op's index and the member's rank it is the join key between executors.
 struct Submission {
@@ -149,7 +154,8 @@ struct Submission {
   std::int32_t rank_class = 0;
   std::int32_t step = 0;
   std::int32_t microbatch = 0;
-  std::vector<std::int32_t> after;  // sequences that must have completed before any op of this one starts
+  std::vector<std::int32_t> after;   // sequences that must have completed before any op of this one starts
+  std::vector<Follow> follows = {};  // what single ops wait for besides
   // Of two passes that overlap in one fragment: the microbatch of its ops and tensors that are `second`. -1:
   // none.
   std::int32_t second_microbatch = -1;

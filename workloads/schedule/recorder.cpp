@@ -116,6 +116,8 @@ void Recorder::submitted(const Submission& submission) {
   schedule_hash_.add(submission.fragment->hash).add(submission.sequence).add(submission.rank_class);
   schedule_hash_.add(submission.step).add(submission.microbatch).add(submission.after.size());
   for (const std::int32_t before : submission.after) schedule_hash_.add(before);
+  for (const Follow& follow : submission.follows)
+    schedule_hash_.add(follow.op).add(follow.sequence).add(follow.before);
   if (submission.second_microbatch >= 0) schedule_hash_.add(submission.second_microbatch);
 
   const bool several = layout_.classes[submission.rank_class].size() > 1;

@@ -45,7 +45,7 @@ struct Mailbox {
 
 struct Running {
   Submission submission;
-  std::vector<std::int32_t> waits_for;  // by op: dependencies that have not ended
+  std::vector<std::int32_t> waits_for;  // by op: dependencies that have not ended; -1: it has ended
   std::vector<std::vector<std::int32_t>> followers;
   std::vector<Time> start, work_start;
   std::int32_t ops_left = 0, submissions_before = 0;
@@ -75,6 +75,12 @@ class Replay : public Executor {
       if (running_.count(before) == 0) continue;
       ++running.submissions_before;
       after_[before].push_back(submission.sequence);
+    }
+    for (const Follow& follow : submission.follows) {
+      const auto before = running_.find(follow.sequence);
+      if (before == running_.end() || before->second.waits_for[follow.before] < 0) continue;
+      ++running.waits_for[follow.op];
+      follows_[{follow.sequence, follow.before}].push_back({submission.sequence, follow.op});
     }
     const std::vector<Op>& ops = submission.fragment->ops;
     for (std::int32_t i = 0; i < static_cast<std::int32_t>(ops.size()); ++i)
@@ -231,6 +237,9 @@ class Replay : public Executor {
     queue.ops.pop_front();
     queue.busy = false;
     for (const std::int32_t follower : running.followers[place.op]) --running.waits_for[follower];
+    running.waits_for[place.op] = -1;
+    if (const auto later = follows_.extract(place); !later.empty())
+      for (const OpPlace follower : later.mapped()) --running_.at(follower.sequence).waits_for[follower.op];
     if (--running.ops_left == 0) complete(place.sequence);
   }
 
@@ -276,6 +285,7 @@ class Replay : public Executor {
   std::vector<Lanes> lanes_;                                 // by class
   std::map<std::int32_t, Running> running_;                  // by sequence, until complete
   std::map<std::int32_t, std::vector<std::int32_t>> after_;  // by sequence: who comes after it
+  std::map<OpPlace, std::vector<OpPlace>> follows_;          // by op: those of later submissions
   std::map<MeetingKey, Meeting> meetings_;
   std::map<MeetingKey, Mailbox> mail_;
   std::priority_queue<End, std::vector<End>, std::greater<>> ends_;

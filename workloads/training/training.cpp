@@ -15,6 +15,7 @@
 #include "workloads/training/pipeline/pipeline.h"
 #include "workloads/training/pipeline/uneven_batches.h"
 #include "workloads/training/state/away_state.h"
+#include "workloads/training/state/gradient_waits.h"
 #include "workloads/training/state/run_memory.h"
 #include "workloads/training/state/sharding.h"
 
@@ -42,12 +43,13 @@ std::string separate_kernels(const TrainingPlan& plan) {
 struct ClassPlace {
   int rank = 0;  // of the pipeline
   ShardPosition shard;
-  std::int32_t last_sequence = -1;       // of its last submission
-  bool last_leaves = false;              // state that is on its way when that has computed
-  std::vector<std::int32_t> reductions;  // submissions of this step that complete gradients
-  int microbatches = 0;                  // of a step
-  int next_pass = 0;                     // of the step
-  int outstanding = 0;                   // submissions issued and not completed
+  std::int32_t last_sequence = -1;     // of its last submission
+  bool last_leaves = false;            // state that is on its way when that has computed
+  std::vector<IssuedPass> reductions;  // of this step, that complete gradients
+  FragmentPtr last_fragment;
+  int microbatches = 0;  // of a step
+  int next_pass = 0;     // of the step
+  int outstanding = 0;   // submissions issued and not completed
   int completed_passes = 0;
   std::map<std::pair<int, int>, std::int32_t> forward_of;  // by chunk, microbatch: the reverse pass waits
   bool begun = false;                                      // this step computes
@@ -253,11 +255,12 @@ std::optional<Submission> Training::next(Time) {
   // Replicas meet in the optimizer, however many microbatches each of them took.
   if (pass.kind == PassKind::kOptimizer) submission.microbatch = s.microbatches - 1;
   if (!s.parts.empty()) submission.batch_part = s.parts[place.shard.replica][pass.part.microbatch];
-  // Lanes keep the order within a step. The optimizer needs the gradients that still travel when the passes
-  // that complete them have computed, and the next step the weights that come back.
-  if (pass.last) place.reductions.push_back(submission.sequence);
-  if (pass.kind == PassKind::kOptimizer) submission.after = std::move(place.reductions);
-  if (pass.kind == PassKind::kOptimizer) place.reductions.clear();
+  // Lanes keep the order within a step. The optimizer needs the gradients that still travel when passes have
+  // computed, the next step the weights that come back.
+  if (pass.last) place.reductions.push_back({submission.sequence, submission.fragment});
+  if (pass.kind == PassKind::kOptimizer)
+    wait_for_gradients(s.job.plan, std::exchange(place.reductions, {}),
+                       {place.last_sequence, place.last_fragment}, submission);
   if (first && place.last_sequence >= 0) submission.after = {place.last_sequence};
   // What the forward pass copies to the host has arrived when the reverse pass loads it.
   if (s.job.plan.offload.activations) {
@@ -267,14 +270,15 @@ std::optional<Submission> Training::next(Time) {
     const bool reads = pass.runs_backward() || pass.kind == PassKind::kBackwardWeight;
     if (reads && before != place.forward_of.end()) submission.after.push_back(before->second);
   }
-  // As backward passes of PyTorch's FSDP and DeepSpeed end: with all that they leave, so that memory holds
-  // none of it beside the next one.
-  const bool waits = std::count(submission.after.begin(), submission.after.end(), place.last_sequence) > 0;
-  if (!loads && place.last_leaves && !waits) submission.after.push_back(place.last_sequence);
+  // Passes end with all that they leave, as those of PyTorch's FSDP and DeepSpeed do: none of it stands
+  // beside the next one.
+  const auto& after = submission.after;
+  if (!loads && place.last_leaves && std::count(after.begin(), after.end(), place.last_sequence) == 0)
+    submission.after.push_back(place.last_sequence);
   if (!loads) place.last_leaves = leaves_state(s.job.plan, *submission.fragment);
   if (s.job.workload.input_ahead > 0) s.wait_for_input(pass, place, submission);
   if (s.job.plan.blocking_messages && !loads) s.wait_for_messages(pass, place, submission);
-  if (!loads) place.last_sequence = submission.sequence;
+  if (!loads) place.last_sequence = submission.sequence, place.last_fragment = submission.fragment;
   ++place.outstanding;
   for (const int microbatch : s.forgotten[of_step]) s.store.forget(step, microbatch);
   ++s.next;

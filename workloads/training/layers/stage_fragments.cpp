@@ -114,10 +114,12 @@ const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, in
   StageSpec stage = spec_of(rank, shard, part.chunk);
   stage.step = fixed_routes() ? 0 : step;
   if (!fixed_routes() && input_.workload->popularity.per_microbatch) stage.microbatch = part.microbatch;
-  Key key{stage.step, stage.microbatch, Place{rank, part.chunk, shard.tensor, shard.expert, shard.expert_part, shard.dense, 0}};
+  Key key{stage.step, stage.microbatch,
+          Place{rank, part.chunk, shard.tensor, shard.expert, shard.expert_part, shard.dense, 0}};
   if (packs())
-    key = {step, part.microbatch,
-           Place{rank, part.chunk, shard.tensor, shard.expert, shard.expert_part, shard.dense, shard.replica}};
+    key = {
+        step, part.microbatch,
+        Place{rank, part.chunk, shard.tensor, shard.expert, shard.expert_part, shard.dense, shard.replica}};
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   if (packs()) {
@@ -230,16 +232,30 @@ void FragmentStore::lower_split(const StageSpec& stage, ForwardPass& forward, St
   if (!fragments.last_weights) fragments.last_weights = fragments.weights;
 }
 
+// The chunks of a rank as its optimizer takes them: in the order of stages where two ranks hold the same
+// ones, in that in which their sums end where updates follow it.
+const std::vector<int>& FragmentStore::chunks_of_update(int rank) {
+  std::vector<int>& chunks = chunks_of_update_[rank];
+  if (!chunks.empty()) return chunks;
+  if (updates_as_summed(*input_.plan) && !placement_.both_ways()) {
+    for (const Pass& pass : passes_of_rank(rank))
+      if (pass.last) chunks.push_back(pass.backward_part().chunk);
+    return chunks;
+  }
+  for (int chunk = 0; chunk < placement_.chunks(); ++chunk) chunks.push_back(chunk);
+  if (placement_.both_ways() && placement_.stage_of(rank, 0) > placement_.stage_of(rank, 1))
+    std::reverse(chunks.begin(), chunks.end());
+  return chunks;
+}
+
 // Of all stages of the rank; what they share, once.
 FragmentPtr FragmentStore::optimizer(int rank, ShardPosition shard, int step) {
-  FragmentPtr& known = optimizers_[Place{rank, 0, shard.tensor, shard.expert, shard.expert_part, shard.dense, 0}];
+  FragmentPtr& known =
+      optimizers_[Place{rank, 0, shard.tensor, shard.expert, shard.expert_part, shard.dense, 0}];
   if (known) return known;
   std::vector<StageParameter> parameters;
   StageSpec stage = spec_of(rank, shard, 0);
-  for (int i = 0; i < placement_.chunks(); ++i) {
-    // In the order of stages where both ends hold the same ones.
-    const bool turned = placement_.both_ways() && placement_.stage_of(rank, 0) > placement_.stage_of(rank, 1);
-    const int chunk = turned ? placement_.chunks() - 1 - i : i;
+  for (const int chunk : chunks_of_update(rank)) {
     for (const StageParameter& parameter : fragments(rank, shard, step, {chunk, 0}).parameters) {
       const bool is_new =
           std::none_of(parameters.begin(), parameters.end(),

@@ -66,7 +66,9 @@ class FragmentStore {
   // Of hybrid recomputation: what this stage computes again, settled when it is first asked for.
   std::shared_ptr<const RecomputeChoice> recompute_of(const StageSpec& stage);
   int rank_of(const StageSpec& stage) const;  // of the pipeline
-  std::vector<Pass> passes_of(const StageSpec& stage) const;
+  std::vector<Pass> passes_of(const StageSpec& stage) const { return passes_of_rank(rank_of(stage)); }
+  std::vector<Pass> passes_of_rank(int rank) const;
+  const std::vector<int>& chunks_of_update(int rank);
   StageFragments lower_with_optimizer(const StageSpec& stage);
   // Of several stages of a rank: all of them at once.
   using Choices = std::map<int, std::shared_ptr<const RecomputeChoice>>;  // by stage
@@ -88,6 +90,7 @@ class FragmentStore {
   std::map<int, double> counted_;                                    // by step
   std::map<int, std::shared_ptr<const RecomputeChoice>> recompute_;  // by stage
   std::map<Place, FragmentPtr> optimizers_;
+  std::map<int, std::vector<int>> chunks_of_update_;  // by rank
   std::map<Halves, FragmentPtr> pairs_;
 };
 

@@ -45,7 +45,7 @@ struct StageOfRank {
 
 // Each stage keeps to a share of one sum of bytes: what it fills when all is computed again, in what all
 // stages of its rank then fill. Their peaks do not fall together, so that the sum may be larger than the
-// budget: it is the largest with which the whole rank keeps to that.
+// budget: of the sums with which the whole rank keeps to that it is the one that takes least time.
 class RankRecompute {
  public:
   using PeakOf = std::function<Bytes(const Choices&)>;  // of the whole rank
@@ -63,13 +63,15 @@ class RankRecompute {
     Choices best = choices_at(budget.value);
     if (peak_of_(best) > budget) best = everywhere(full_);
     if (peak_of_(best) > budget) return best;
+    double best_seconds = seconds_of(best);
     constexpr int kHalvings = 6;
     double low = budget.value, high = most_;
     for (int i = 0; i < kHalvings && low < high; ++i) {
       const double middle = (low + high) / 2;
       Choices choices = choices_at(middle);
       const bool fits = peak_of_(choices) <= budget;
-      if (fits) best = std::move(choices);
+      const double seconds = fits ? seconds_of(choices) : best_seconds;
+      if (seconds < best_seconds) best = std::move(choices), best_seconds = seconds;
       (fits ? low : high) = middle;
     }
     return best;
@@ -96,6 +98,13 @@ class RankRecompute {
     for (const StageOfRank& of : stages_)
       choices[of.spec.stage] = of.hybrid->choose(of.spec, {sum * of.least / least_});
     return choices;
+  }
+
+  double seconds_of(const Choices& choices) const {
+    double seconds = 0;
+    for (const StageOfRank& of : stages_)
+      seconds += of.hybrid->seconds_of(of.spec, choices.at(of.spec.stage));
+    return seconds;
   }
 
   std::vector<StageOfRank> stages_;
@@ -176,9 +185,9 @@ int FragmentStore::rank_of(const StageSpec& stage) const {
   return rank;
 }
 
-std::vector<Pass> FragmentStore::passes_of(const StageSpec& stage) const {
+std::vector<Pass> FragmentStore::passes_of_rank(int rank) const {
   const int microbatches = input_.workload->num_microbatches(*input_.plan);
-  return pipeline_passes(pipeline_spec(*input_.plan, microbatches))[rank_of(stage)];
+  return pipeline_passes(pipeline_spec(*input_.plan, microbatches))[rank];
 }
 
 }  // namespace moebius

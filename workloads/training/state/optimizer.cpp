@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
@@ -121,7 +122,15 @@ class OptimizerWriter {
     write_tied_embedding(parameters);
     builder_.phase = Phase::kOptimizer;
     if (plan().clip > 0) write_norm(parameters);
-    // Buckets keep the operand lists short and let a bucket's weights travel while the next is updated.
+    updates_as_summed(plan()) ? update_as_summed(parameters) : update_by_holders(parameters);
+    scales_.write();
+  }
+
+ private:
+  const TrainingPlan& plan() const { return *input_.plan; }
+
+  // Buckets keep the operand lists short and let a bucket's weights travel while the next is updated.
+  void update_by_holders(const std::vector<StageParameter>& parameters) {
     for (const GroupRole holders : kHolders) {
       std::vector<StageParameter> bucket;
       for (const StageParameter& parameter : parameters) {
@@ -131,11 +140,27 @@ class OptimizerWriter {
       }
       write_update(bucket, holders);
     }
-    scales_.write();
   }
 
- private:
-  const TrainingPlan& plan() const { return *input_.plan; }
+  // Block by block, experts before what else their layer has; what several blocks add to last.
+  void update_as_summed(std::vector<StageParameter> parameters) {
+    std::map<int, int> turn;  // by layer
+    for (const StageParameter& of : parameters) turn.try_emplace(of.weight.layer, turn.size());
+    const auto place = [&](const StageParameter& of) {
+      const bool last = of.weight.role == Role::kEmbedding || of.weight.role == Role::kHead;
+      return std::pair(last, turn[of.weight.layer]);
+    };
+    std::stable_sort(parameters.begin(), parameters.end(),
+                     [&](const auto& x, const auto& y) { return place(x) < place(y); });
+    std::map<GroupRole, std::vector<StageParameter>, std::greater<>> buckets;
+    for (const StageParameter& parameter : parameters) {
+      for (auto& [holders, bucket] : buckets) {
+        if (is_full(bucket, parameter)) write_update(bucket, holders), bucket.clear();
+      }
+      buckets[holders_of(parameter)].push_back(parameter);
+    }
+    for (const auto& [holders, bucket] : buckets) write_update(bucket, holders);
+  }
 
   // What comes from the host for an update takes room on the device: no more than a group of layers at a
   // time.
@@ -320,6 +345,10 @@ class OptimizerWriter {
 };
 
 }  // namespace
+
+bool updates_as_summed(const TrainingPlan& plan) {
+  return plan.overlap_gradients && plan.zero < 2 && plan.offload.of_update();
+}
 
 void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& input,
                               std::vector<StageParameter>& parameters, bool all) {

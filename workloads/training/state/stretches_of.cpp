@@ -8,16 +8,26 @@ LayerGroups::LayerGroups(const TrainingPlan& plan, const Fragment& fragment) : l
   }
 }
 
+namespace {
+
+constexpr int kNoUpdate = -2;  // of any layer
+
+}  // namespace
+
 std::vector<int> stretches_of(const TrainingPlan& plan, const Fragment& fragment) {
   const LayerGroups groups(plan, fragment);
   std::vector<int> stretch;
-  int current = 0, group = -1;
+  int current = 0, group = -1, updated = kNoUpdate;
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
     const Op& op = fragment.ops[i];
     const int of_op = groups.of(op);
     const bool update = fragment.phase == Phase::kOptimizer && op.kind == OpKind::kAdam;
     const bool other = fragment.phase != Phase::kOptimizer && of_op != group;
-    if (i > 0 && (update || other)) ++current;
+    // What a group of layers has in buckets of several ranks comes, and goes, together.
+    const int layer = update ? fragment.tensors[fragment.input(op, 0)].layer : updated;
+    const bool next = update && (layer != updated || !plan.offload.of_update());
+    if (i > 0 && (next || other)) ++current;
+    updated = layer;
     group = of_op;
     stretch.push_back(current);
   }

@@ -20,7 +20,8 @@ class LayerGroups {
   int layers_, first_ = -1;
 };
 
-// Of each op, the stretch that it belongs to, ascending: a group of layers; in the optimizer an update.
+// Of each op, the stretch that it belongs to, ascending: a group of layers; in the optimizer an update, or
+// those of one group of layers where they follow one another and something of theirs stands in host memory.
 std::vector<int> stretches_of(const TrainingPlan& plan, const Fragment& fragment);
 
 }  // namespace moebius

@@ -1,0 +1,71 @@
+#include "workloads/training/state/gradient_waits.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+
+namespace moebius {
+namespace {
+
+using OpPlace = std::pair<std::int32_t, std::int32_t>;  // sequence, op
+constexpr OpPlace kNone{-1, -1};
+
+std::int32_t last_compute(const Fragment& fragment) {
+  auto i = static_cast<std::int32_t>(fragment.ops.size()) - 1;
+  while (i >= 0 && fragment.ops[i].lane != Lane::kCompute) --i;
+  CHECK(i >= 0, fmt::format("\"{}\" computes nothing", fragment.name));
+  return i;
+}
+
+// By key of the gradient: its last sum.
+std::map<std::uint32_t, OpPlace> sums_of(const std::vector<IssuedPass>& reductions) {
+  std::map<std::uint32_t, OpPlace> sums;
+  for (const auto& [sequence, fragment] : reductions) {
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(fragment->ops.size()); ++i) {
+      const Op& op = fragment->ops[i];
+      for (int j = 0; op.lane == Lane::kDataComm && j < op.num_outputs; ++j) {
+        const Tensor& tensor = fragment->tensors[fragment->output(op, j)];
+        if (tensor.scope == Scope::kRank) sums[tensor.key] = {sequence, i};
+      }
+    }
+  }
+  return sums;
+}
+
+std::vector<Follow> waits_of_ops(const Fragment& optimizer, const std::vector<IssuedPass>& reductions,
+                                 const IssuedPass& last) {
+  const std::map<std::uint32_t, OpPlace> sums = sums_of(reductions);
+  const std::int32_t computed = last_compute(*last.fragment);
+  std::vector<Follow> follows;
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(optimizer.ops.size()); ++i) {
+    const Op& op = optimizer.ops[i];
+    if (op.lane != Lane::kCompute && op.num_dependencies == 0)
+      follows.push_back({i, last.sequence, computed});
+    if (op.lane == Lane::kDataComm) continue;  // behind the sums already
+    OpPlace sum = kNone;
+    for (int j = 0; j < op.num_inputs; ++j) {
+      const Tensor& tensor = optimizer.tensors[optimizer.input(op, j)];
+      const auto found = tensor.scope == Scope::kRank ? sums.find(tensor.key) : sums.end();
+      if (found != sums.end()) sum = std::max(sum, found->second);
+    }
+    if (sum != kNone) follows.push_back({i, sum.first, sum.second});
+  }
+  return follows;
+}
+
+}  // namespace
+
+void wait_for_gradients(const TrainingPlan& plan, const std::vector<IssuedPass>& reductions,
+                        const IssuedPass& last, Submission& optimizer) {
+  if (plan.offload.of_update()) {
+    optimizer.follows = waits_of_ops(*optimizer.fragment, reductions, last);
+    return;
+  }
+  for (const IssuedPass& pass : reductions) optimizer.after.push_back(pass.sequence);
+}
+
+}  // namespace moebius
