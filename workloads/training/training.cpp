@@ -15,7 +15,7 @@
 #include "workloads/training/pipeline/pipeline.h"
 #include "workloads/training/pipeline/uneven_batches.h"
 #include "workloads/training/state/away_state.h"
-#include "workloads/training/state/gradient_waits.h"
+#include "workloads/training/state/pass_waits.h"
 #include "workloads/training/state/run_memory.h"
 #include "workloads/training/state/sharding.h"
 
@@ -44,20 +44,20 @@ struct ClassPlace {
   int rank = 0;  // of the pipeline
   ShardPosition shard;
   std::int32_t last_sequence = -1;     // of its last submission
-  bool last_leaves = false;            // state that is on its way when that has computed
+  std::vector<std::int32_t> leaving;   // its ops that may still be on their way when it has computed
   std::vector<IssuedPass> reductions;  // of this step, that complete gradients
   FragmentPtr last_fragment;
   int microbatches = 0;  // of a step
   int next_pass = 0;     // of the step
   int outstanding = 0;   // submissions issued and not completed
   int completed_passes = 0;
-  std::map<std::pair<int, int>, std::int32_t> forward_of;  // by chunk, microbatch: the reverse pass waits
-  bool begun = false;                                      // this step computes
-  std::map<std::pair<int, int>, std::int32_t> loads;       // by chunk and microbatch, not yet used
-  std::map<int, std::deque<std::int32_t>> last_forwards;   // by chunk: whose buffers no load has taken
-  std::map<int, int> loaded;                               // by chunk, up to the number of buffers
-  std::vector<std::int32_t> exchange, last_exchange;       // submissions whose messages travel together
-  bool exchange_is_open = false;                           // one more pass may join
+  std::map<std::pair<int, int>, IssuedPass> forward_of;   // by chunk, microbatch: the reverse pass waits
+  bool begun = false;                                     // this step computes
+  std::map<std::pair<int, int>, std::int32_t> loads;      // by chunk and microbatch, not yet used
+  std::map<int, std::deque<std::int32_t>> last_forwards;  // by chunk: whose buffers no load has taken
+  std::map<int, int> loaded;                              // by chunk, up to the number of buffers
+  std::vector<std::int32_t> exchange, last_exchange;      // submissions whose messages travel together
+  bool exchange_is_open = false;                          // one more pass may join
 };
 
 }  // namespace
@@ -264,18 +264,17 @@ std::optional<Submission> Training::next(Time) {
   if (first && place.last_sequence >= 0) submission.after = {place.last_sequence};
   // What the forward pass copies to the host has arrived when the reverse pass loads it.
   if (s.job.plan.offload.activations) {
-    if (pass.runs_forward()) place.forward_of[{pass.part.chunk, pass.part.microbatch}] = submission.sequence;
+    if (pass.runs_forward())
+      place.forward_of[{pass.part.chunk, pass.part.microbatch}] = {submission.sequence, submission.fragment};
     const PassPart& reverse = pass.backward_part();
     const auto before = place.forward_of.find({reverse.chunk, reverse.microbatch});
     const bool reads = pass.runs_backward() || pass.kind == PassKind::kBackwardWeight;
-    if (reads && before != place.forward_of.end()) submission.after.push_back(before->second);
+    if (reads && before != place.forward_of.end()) wait_for_host_copies(before->second, submission);
   }
   // Passes end with all that they leave, as those of PyTorch's FSDP and DeepSpeed do: none of it stands
   // beside the next one.
-  const auto& after = submission.after;
-  if (!loads && place.last_leaves && std::count(after.begin(), after.end(), place.last_sequence) == 0)
-    submission.after.push_back(place.last_sequence);
-  if (!loads) place.last_leaves = leaves_state(s.job.plan, *submission.fragment);
+  if (!loads && submission.after.empty()) wait_for_ops(place.last_sequence, place.leaving, submission);
+  if (!loads) place.leaving = leaving_ops(s.job.plan, *submission.fragment);
   if (s.job.workload.input_ahead > 0) s.wait_for_input(pass, place, submission);
   if (s.job.plan.blocking_messages && !loads) s.wait_for_messages(pass, place, submission);
   if (!loads) place.last_sequence = submission.sequence, place.last_fragment = submission.fragment;

@@ -375,11 +375,16 @@ int layers_away(const TrainingPlan& plan, int layers) {
   return std::max(0, layers - 1) / plan.group_layers * plan.group_layers;
 }
 
-bool leaves_state(const TrainingPlan& plan, const Fragment& fragment) {
-  if (plan.zero < 2 && !plan.offload.any()) return false;
-  return std::any_of(fragment.ops.rbegin(), fragment.ops.rend(), [&](const Op& op) {
-    return op.kind == OpKind::kCopyToHost || writes_shards(op, fragment);
-  });
+std::vector<std::int32_t> leaving_ops(const TrainingPlan& plan, const Fragment& fragment) {
+  std::map<Lane, std::int32_t> last;
+  const auto all = static_cast<std::int32_t>(plan.zero < 2 && !plan.offload.any() ? 0 : fragment.ops.size());
+  for (std::int32_t i = 0; i < all; ++i) {
+    const Op& op = fragment.ops[i];
+    if (op.kind == OpKind::kCopyToHost || writes_shards(op, fragment)) last[op.lane] = i;
+  }
+  std::vector<std::int32_t> ops;
+  for (const auto& [lane, op] : last) ops.push_back(op);
+  return ops;
 }
 
 FragmentPtr freeze_with_away_state(const TrainingPlan& plan, const AwayState& away,

@@ -19,8 +19,9 @@ std::set<std::uint32_t> away_activations(const TrainingPlan& plan, const Fragmen
 // Of so many layers of a stage those, the first ones, that this is true of.
 int layers_away(const TrainingPlan& plan, int layers);
 
-// Whether a pass has sums that go into shards, or copies to the host: at its end they are on their way.
-bool leaves_state(const TrainingPlan& plan, const Fragment& fragment);
+// Sums that go into shards and copies to the host: when a pass has computed they may be on their way. The
+// last one of each lane, which keeps their order.
+std::vector<std::int32_t> leaving_ops(const TrainingPlan& plan, const Fragment& fragment);
 
 // What a fragment is beside its ops.
 struct AwayState {

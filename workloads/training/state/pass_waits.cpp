@@ -1,6 +1,7 @@
-#include "workloads/training/state/gradient_waits.h"
+#include "workloads/training/state/pass_waits.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -57,7 +58,49 @@ std::vector<Follow> waits_of_ops(const Fragment& optimizer, const std::vector<Is
   return follows;
 }
 
+bool is_message(Lane lane) {
+  return lane == Lane::kSendForward || lane == Lane::kSendBackward || lane == Lane::kRecvForward ||
+         lane == Lane::kRecvBackward;
+}
+
+std::int32_t op_count(const Fragment& fragment) {
+  return static_cast<std::int32_t>(fragment.ops.size());
+}
+
 }  // namespace
+
+void wait_for_host_copies(const IssuedPass& forward, Submission& reverse) {
+  std::map<std::uint32_t, std::int32_t> copies;  // by key: the op
+  for (std::int32_t i = 0; i < op_count(*forward.fragment); ++i) {
+    const Op& op = forward.fragment->ops[i];
+    for (int j = 0; op.kind == OpKind::kCopyToHost && j < op.num_outputs; ++j)
+      copies[forward.fragment->tensors[forward.fragment->output(op, j)].key] = i;
+  }
+  for (std::int32_t i = 0; i < op_count(*reverse.fragment); ++i) {
+    const Op& op = reverse.fragment->ops[i];
+    if (op.kind != OpKind::kCopyFromHost) continue;
+    std::int32_t last = -1;
+    for (int j = 0; j < op.num_inputs; ++j) {
+      const auto copy = copies.find(reverse.fragment->tensors[reverse.fragment->input(op, j)].key);
+      if (copy != copies.end()) last = std::max(last, copy->second);
+    }
+    if (last >= 0) reverse.follows.push_back({i, forward.sequence, last});
+  }
+}
+
+// Lanes keep their order, so that the first op of one holds up the others.
+void wait_for_ops(std::int32_t sequence, const std::vector<std::int32_t>& ops, Submission& next) {
+  std::array<std::int32_t, kNumLanes> begins;
+  begins.fill(-1);
+  for (std::int32_t i = op_count(*next.fragment) - 1; i >= 0; --i) {
+    const Lane lane = next.fragment->ops[i].lane;
+    if (!is_message(lane)) begins[static_cast<int>(lane)] = i;
+  }
+  for (const std::int32_t before : ops) {
+    for (const std::int32_t op : begins)
+      if (op >= 0) next.follows.push_back({op, sequence, before});
+  }
+}
 
 void wait_for_gradients(const TrainingPlan& plan, const std::vector<IssuedPass>& reductions,
                         const IssuedPass& last, Submission& optimizer) {
