@@ -116,6 +116,25 @@ TEST_CASE("with an optimizer in host memory too, overlapping gradient reduction 
   }
 }
 
+// Each of the two has as its first stage the other's last.
+TEST_CASE("ranks that hold the same stages in another order update the same groups of layers together") {
+  const World world{.nodes = 2, .per_node = 8};
+  const NamedCost cost({{OpKind::kAttention, {1e-4}}});
+  for (const int group_layers : {1, 2, 3}) {
+    CAPTURE(group_layers);
+    TrainingJob job = small_job();
+    job.model.layers = 8;
+    job.plan.pp = 4;
+    job.plan.ep = 2;
+    job.plan.schedule = PipelineKind::kDualPipe;
+    job.plan.zero = 1;
+    job.plan.group_layers = group_layers;
+    job.plan.offload.optimizer = true;
+    job.workload.global_batch = 64;
+    CHECK(simulate(job, world, cost).seconds > 0);
+  }
+}
+
 TEST_CASE("without sharing of wires a step is never longer") {
   TrainingJob job = small_job();
   World world{.nodes = 1, .per_node = 4};

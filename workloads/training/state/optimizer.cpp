@@ -116,6 +116,7 @@ class OptimizerWriter {
       : input_(input), stage_(stage), builder_(builder), scales_(*input.plan, builder) {}
 
   void write(std::vector<StageParameter>& parameters) {
+    groups_.emplace(plan(), parameters);
     builder_.phase = Phase::kGradients;
     write_gradient_reduction(builder_, input_, parameters, true);
     write_sums_over_copies(parameters);
@@ -162,14 +163,12 @@ class OptimizerWriter {
     for (const auto& [holders, bucket] : buckets) write_update(bucket, holders);
   }
 
-  // What comes from the host for an update takes room on the device: no more than a group of layers at a
-  // time.
+  // What comes from the host for an update takes room on the device: one group of layers at a time.
   bool is_full(const std::vector<StageParameter>& bucket, const StageParameter& next) const {
     constexpr std::size_t kMost = 16;
     if (bucket.empty() || bucket.size() == kMost || !plan().offload.of_update())
       return bucket.size() == kMost;
-    const LayerGroups groups(plan(), stage_.slice.first_layer);
-    return groups.of_layer(bucket.front().weight.layer) != groups.of_layer(next.weight.layer);
+    return groups_->of_layer(bucket.front().weight.layer) != groups_->of_layer(next.weight.layer);
   }
 
   // What this rank holds of a gradient when it is reduced.
@@ -342,6 +341,7 @@ class OptimizerWriter {
   FragmentBuilder& builder_;
   SharedScales scales_;
   TensorId squares_ = kNoTensor;  // of all gradients, where they are clipped
+  std::optional<LayerGroups> groups_;
 };
 
 }  // namespace

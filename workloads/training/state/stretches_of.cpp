@@ -8,6 +8,14 @@ LayerGroups::LayerGroups(const TrainingPlan& plan, const Fragment& fragment) : l
   }
 }
 
+LayerGroups::LayerGroups(const TrainingPlan& plan, const std::vector<StageParameter>& parameters)
+    : layers_(plan.group_layers) {
+  for (const StageParameter& of : parameters) {
+    const int layer = of.weight.layer;
+    if (layer >= 0 && (first_ < 0 || layer < first_)) first_ = layer;
+  }
+}
+
 namespace {
 
 constexpr int kNoUpdate = -2;  // of any layer

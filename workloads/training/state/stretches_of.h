@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "workloads/schedule/fragment.h"
+#include "workloads/training/layers/backward.h"
 #include "workloads/training/plan.h"
 
 namespace moebius {
@@ -12,7 +13,8 @@ namespace moebius {
 class LayerGroups {
  public:
   LayerGroups(const TrainingPlan& plan, const Fragment& fragment);
-  LayerGroups(const TrainingPlan& plan, int first_layer) : layers_(plan.group_layers), first_(first_layer) {}
+  // Of all stages of a rank: two ranks that hold the same ones in another order have the same groups.
+  LayerGroups(const TrainingPlan& plan, const std::vector<StageParameter>& parameters);
   int of(const Op& op) const { return of_layer(op.layer); }
   int of_layer(int layer) const { return layer < 0 ? -1 : (layer - first_) / layers_; }
 
