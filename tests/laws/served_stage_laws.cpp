@@ -220,6 +220,16 @@ TEST_CASE("a forecast takes no stage") {
   CHECK(cost.seconds(shape) == Approx(3e-3));
 }
 
+TEST_CASE("a forecast counts on a full pipeline: its slowest stage is met once for each batch") {
+  std::vector<Constant> stages{Constant(1e-3), Constant(3e-3)};
+  PipelineCost cost = pipeline(stages, 0);
+  const std::vector<StepShape> shape{{.decode_sequences = 1, .decode_tokens = 1}};
+  CHECK(cost.forecast(shape) == Approx(6e-3));
+  cost.begin(Time{}, true);
+  cost.seconds(shape);
+  CHECK(cost.forecast(shape) == Approx(6e-3));
+}
+
 TEST_CASE("one stage is no pipeline") {
   const std::vector<std::string> few{"/workload/trace/requests=8", "/workload/users=4"};
   std::vector<std::string> one = few, none = few;

@@ -48,13 +48,16 @@ StepStalls PipelineCost::stalls(std::span<const StepShape> replicas, double) {
   return sum;
 }
 
+// One pipeline speaks for all of its pool, so that what is under way in it does not count.
 double PipelineCost::forecast(std::span<const StepShape> replicas) {
-  const double now = now_.seconds();
-  double there = now;
+  double through = 0, slowest = 0;
   const std::int64_t rows = most_rows(replicas);
-  for (std::size_t s = 0; s < stages_.size(); ++s)
-    there = std::max(there, free_[s]) + stages_[s].cost->forecast(replicas) + stages_[s].hand_on(rows);
-  return there - now;
+  for (const Stage& stage : stages_) {
+    const double takes = stage.cost->forecast(replicas);
+    slowest = std::max(slowest, takes);
+    through += takes + stage.hand_on(rows);
+  }
+  return std::max(through, static_cast<double>(stages_.size()) * slowest);
 }
 
 }  // namespace moebius

@@ -29,7 +29,7 @@ class PipelineCost : public StepCost {
   double seconds(std::span<const StepShape> replicas) override;
   StepStalls stalls(std::span<const StepShape> replicas, double seconds) override;
   double balancedness() const override { return stages_.front().cost->balancedness(); }
-  // Behind the batches that are under way.
+  // With as many equal batches under way.
   double forecast(std::span<const StepShape> replicas) override;
 
   struct Totals {
