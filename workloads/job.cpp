@@ -41,7 +41,7 @@ bool is_mixed(const Scenario& scenario) {
 // kinds.
 void unfold_where_ranks_differ(Scenario& scenario) {
   if (scenario.collective.flows || !scenario.cluster || scenario.operations) return;
-  const bool placed = placement_of(scenario).any();
+  const bool placed = placement_of(scenario).any() && devices_alike(scenario).empty();
   if (!scenario.cluster->by_ports() && scenario.faults.empty() && !is_mixed(scenario) && !placed) return;
   bool* folds[] = {&scenario.plan.fold, &scenario.collective.fold, &scenario.serving.fold};
   bool& fold = *folds[static_cast<int>(scenario.kind)];
@@ -98,7 +98,7 @@ void settle_batches(Scenario& scenario) {
 
 std::vector<std::int32_t> columns_of(const Scenario& scenario) {
   const Cluster& cluster = *scenario.cluster;
-  std::vector<std::int32_t> kinds = column_kinds(scenario.plan, cluster.fabric);
+  std::vector<std::int32_t> kinds = column_kinds(scenario.plan, cluster.fabric, devices_alike(scenario));
   return scenario.plan.microbatches.empty() ? kinds
                                             : with_uneven_columns(cluster, scenario.plan, std::move(kinds));
 }

@@ -74,6 +74,22 @@ TEST_CASE("ranks named in the order of devices are those that are not placed at 
   CHECK(step_of(scenario + " --set /plan/placement/ranks=0-7") == plain);
 }
 
+// 32 of the 72 devices of each of two racks: one rank of each stage and kind is simulated.
+TEST_CASE("ranks on the same devices of every domain fold, and take as long as ranks by themselves") {
+  const std::string run = "run " +
+                          test::scenario_file("validate/megatron-bridge/llama-3-70b-gb300-fp8.json") +
+                          " --set /cluster/pools/0/nodes=2 --json --set /plan/placement/devices=";
+  const auto folds = [](const Document& ran) {
+    return ran.root.find("provenance")->find("folding") == nullptr;
+  };
+  const Document folded = json_of(run + "'0-31, 72-103'");
+  const Document unfolded = json_of(run + "'0-31, 72-103' --set /plan/fold=false");
+  CHECK(number_at(folded.root, "step_time_s") ==
+        Approx(number_at(unfolded.root, "step_time_s")).epsilon(1e-9));
+  CHECK(folds(folded));
+  CHECK(!folds(json_of(run + "'0-31, 72-102, 104'")));
+}
+
 TEST_CASE("a job is split over chips of two kinds at least as well as by the plan that it came with") {
   const test::Scratch scratch;
   const std::string scenario =

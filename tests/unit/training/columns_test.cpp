@@ -53,7 +53,26 @@ TEST_CASE("columns that the borders of nodes cut elsewhere are told apart") {
 }
 
 TEST_CASE("more kinds than allowed are left undivided") {
-  CHECK(column_kinds(plan_of(2, 24, 8), fabric_of(6, 2, 4), 2).empty());
+  CHECK(column_kinds(plan_of(2, 24, 8), fabric_of(6, 2, 4), {}, 2).empty());
+}
+
+TEST_CASE("devices at the same places of every domain are like domains of fewer") {
+  const Fabric fabric = fabric_of(18, 18, 1);
+  CHECK(fills_like_domains({0, 1, 2, 3, 8, 9, 10, 11}, fabric));
+  CHECK(fills_like_domains({1, 2, 17, 18, 33, 34}, fabric));
+  CHECK(!fills_like_domains({0, 1, 2, 3, 8, 9, 10}, fabric));       // fewer in the second
+  CHECK(!fills_like_domains({0, 1, 2, 3, 9, 10, 11, 12}, fabric));  // other NICs there
+  CHECK(!fills_like_domains({8, 9, 0, 1}, fabric));
+}
+
+// Groups of 6 ranks on 6 of each 8 devices: cut nowhere, where ranks that fill their nodes are.
+TEST_CASE("columns are told apart by where their ranks stand") {
+  const Fabric fabric = fabric_of(24, 24, 1);
+  std::vector<std::int32_t> devices;
+  for (int rank = 0; rank < 144; ++rank) devices.push_back(rank / 6 * 8 + rank % 6);
+  CHECK(column_kinds(plan_of(2, 72, 6), fabric, devices).empty());
+  CHECK(column_kinds(plan_of(2, 72, 4), fabric, devices) ==  // whole, after 2, whole; stages alike
+        Kinds{0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0});
 }
 
 TEST_CASE("an unfolded plan has no kinds of columns") {

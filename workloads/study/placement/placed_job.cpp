@@ -6,6 +6,7 @@
 
 #include "workloads/scenario/placement_keys.h"
 #include "workloads/study/placement/placement.h"
+#include "workloads/training/pipeline/columns.h"
 
 namespace moebius {
 
@@ -14,6 +15,17 @@ std::vector<std::int32_t> free_devices(const RankPlacement& placement, const Clu
   std::vector<std::int32_t> all(cluster.fabric.num_devices());
   std::iota(all.begin(), all.end(), 0);
   return all;
+}
+
+std::vector<std::int32_t> devices_alike(const Scenario& scenario) {
+  if (scenario.kind != ScenarioKind::kTraining) return {};
+  RankPlacement placement = placement_of(scenario);
+  if (placement.devices.empty() || !placement.ranks.empty() || placement.by_volume) return {};
+  // Drawn speeds are told by device; those of a folded run, by rank.
+  if (scenario.cluster->variation.any()) return {};
+  placement.devices.resize(scenario.plan.ranks());
+  const bool alike = fills_like_domains(placement.devices, scenario.cluster->fabric);
+  return alike ? placement.devices : std::vector<std::int32_t>{};
 }
 
 std::vector<std::int32_t> devices_of_ranks(const TrainingJob& job, const Scenario& scenario,

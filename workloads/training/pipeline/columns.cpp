@@ -51,8 +51,8 @@ class Numbers {
 
 class Refinement {
  public:
-  Refinement(const TrainingPlan& plan, const Fabric& fabric)
-      : columns_(plan.ranks() / plan.pp / ranks_of_column(plan)) {
+  Refinement(const TrainingPlan& plan, const Fabric& fabric, const std::vector<std::int32_t>& devices)
+      : devices_(devices), columns_(plan.ranks() / plan.pp / ranks_of_column(plan)) {
     for (const SharedPlace level : kPlaces)
       if (can_bind(fabric, level)) add_uses(plan, fabric, level);
     of_place_.resize(places_.size());
@@ -93,7 +93,7 @@ class Refinement {
     std::map<int, std::int32_t> places;  // index in the fabric, to that in places_
     std::map<std::array<std::int32_t, 3>, std::size_t> uses;
     for (int rank = 0; rank < plan.ranks(); ++rank) {
-      const auto [index, capacity] = place_of(fabric, rank, level);
+      const auto [index, capacity] = place_of(fabric, devices_[rank], level);
       const auto [place, is_new] = places.try_emplace(index, static_cast<std::int32_t>(places_.size()));
       if (is_new) places_.push_back(capacity);
       const Use use{rank % stage_size / width, rank / stage_size, place->second, 0};
@@ -103,6 +103,7 @@ class Refinement {
     }
   }
 
+  const std::vector<std::int32_t>& devices_;  // by rank
   int columns_;
   std::vector<double> places_;  // leaves, pods and regions in use: capacity of their uplinks
   std::vector<Use> uses_;
@@ -114,7 +115,8 @@ int number_of(const Kinds& kinds) {
 }
 
 // By where, in each stage, a column goes on in another scale-up domain.
-Kinds kinds_by_domains(const TrainingPlan& plan, const Fabric& fabric) {
+Kinds kinds_by_domains(const TrainingPlan& plan, const Fabric& fabric,
+                       const std::vector<std::int32_t>& devices) {
   const int width = ranks_of_column(plan), stage_size = plan.ranks() / plan.pp;
   Numbers<std::vector<std::int32_t>> numbers;
   Kinds kinds;
@@ -122,8 +124,8 @@ Kinds kinds_by_domains(const TrainingPlan& plan, const Fabric& fabric) {
     std::vector<std::int32_t> borders;
     for (int stage = 0; stage < plan.pp; ++stage) {
       const int first = stage * stage_size + column * width;
-      for (int i = 1, before = fabric.node_of(first); i < width; ++i) {
-        const int domain = fabric.node_of(first + i);
+      for (int i = 1, before = fabric.node_of(devices[first]); i < width; ++i) {
+        const int domain = fabric.node_of(devices[first + i]);
         if (std::exchange(before, domain) != domain) borders.push_back(stage * width + i);
       }
     }
@@ -146,15 +148,35 @@ int ranks_of_column(const TrainingPlan& plan) {
   return std::lcm(std::lcm(plan.expert_ranks(), plan.tp * plan.cp), plan.dense_degree());
 }
 
-std::vector<std::int32_t> column_kinds(const TrainingPlan& plan, const Fabric& fabric, int most_kinds) {
+std::vector<std::int32_t> column_kinds(const TrainingPlan& plan, const Fabric& fabric,
+                                       const std::vector<std::int32_t>& placed, int most_kinds) {
   const int stage_size = plan.ranks() / plan.pp;
   if (!plan.fold || stage_size % ranks_of_column(plan) != 0) return {};
   if (plan.ranks() > fabric.num_devices()) return {};
-  Kinds kinds = kinds_by_domains(plan, fabric);
+  std::vector<std::int32_t> devices = placed;
+  if (devices.empty()) {
+    devices.resize(plan.ranks());
+    std::iota(devices.begin(), devices.end(), 0);
+  }
+  Kinds kinds = kinds_by_domains(plan, fabric, devices);
   const bool any_binds =
       std::any_of(kPlaces.begin(), kPlaces.end(), [&](SharedPlace level) { return can_bind(fabric, level); });
-  if (any_binds) refine(kinds, Refinement(plan, fabric), most_kinds);
+  if (any_binds) refine(kinds, Refinement(plan, fabric, devices), most_kinds);
   return number_of(kinds) > 1 ? kinds : Kinds{};
+}
+
+bool fills_like_domains(const std::vector<std::int32_t>& devices, const Fabric& fabric) {
+  if (!std::is_sorted(devices.begin(), devices.end())) return false;
+  std::map<int, int> first;  // device, by domain
+  for (int device = 0; device < fabric.num_devices(); ++device)
+    first.try_emplace(fabric.node_of(device), device);
+  std::map<int, std::vector<int>> places;  // by domain
+  for (const std::int32_t device : devices) {
+    const int domain = fabric.node_of(device);
+    places[domain].push_back(device - first[domain]);
+  }
+  return std::all_of(places.begin(), places.end(),
+                     [&](const auto& of) { return of.second == places.begin()->second; });
 }
 
 }  // namespace moebius
