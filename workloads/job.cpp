@@ -83,6 +83,14 @@ void settle_slices(Scenario& scenario) {
   scenario.plan.layers = scenario.slices->choice.layers;
 }
 
+// What passes take, where their order depends on it.
+void settle_stage_seconds(Scenario& scenario) {
+  TrainingPlan& plan = scenario.plan;
+  if (!depends_on_times(plan.schedule) || scenario.training.forward_only) return;
+  plan.stage_seconds = stage_seconds({scenario.model, plan, scenario.training, *scenario.cluster},
+                                     slices_of(scenario.model, plan, scenario.training.sequence_length));
+}
+
 // And which replica takes how many microbatches.
 void settle_batches(Scenario& scenario) {
   TrainingPlan& plan = scenario.plan;
@@ -167,6 +175,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
         return layer_speed(of, cluster.fabric.spec(), {it.model, it.plan, it.training});
       });
       settle_slices(job.scenario);
+      settle_stage_seconds(job.scenario);
       settle_batches(job.scenario);
       job.training = std::make_unique<Training>(on_devices(job.scenario, document,
                                                            {.model = job.scenario.model,

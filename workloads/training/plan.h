@@ -73,6 +73,11 @@ struct Offload {
   bool any() const { return of_update() || activations; }
 };
 
+// What a microbatch takes in a stage of the model: its forward pass, the two parts of its reverse pass.
+struct StageSeconds {
+  double forward = 1, input = 1, weight = 1;
+};
+
 struct TrainingPlan {
   int tp = 1;         // of attention, embedding and head; of dense MLPs too, unless dense_tp says otherwise
   int dense_tp = 0;   // of dense MLPs; 0: tp
@@ -147,6 +152,7 @@ struct TrainingPlan {
   bool overlap_tensor_gradients = true;  // tensor-parallel sums of the reverse pass beside weight gradients
   bool overlap_two_batch = false;        // 1F1B, interleaved: forward beside backward passes, layer by layer
   bool recompute_whole = false;          // full: a layer ends again before its reverse pass, its sums in line
+  std::vector<StageSeconds> stage_seconds = {};  // of each stage, as passes of ZB-V are ordered; empty: equal
   std::vector<double> stage_speeds;  // FLOP/s of a rank of each stage, as layers are given out; empty: equal
   int communication_sms = 0;         // cores that dispatch and combine hold; 0: they run by copy engines
   int tensor_sms = 0;                // and tensor-parallel gathers and sums; 0: their library's

@@ -144,6 +144,40 @@ TEST_CASE("ZB-V has no bubble but (p-1)F while the pipeline fills") {
   }
 }
 
+// Half of a stage in each chunk: a step by 1F1B takes (m + p - 1) whole stages.
+TEST_CASE("with unequal times ZB-V has no longer a bubble than 1F1B, at equal memory") {
+  for (const double forward : {0.5, 1.0, 2.0}) {
+    for (const double input : {0.4, 0.8, 1.0, 1.5, 2.5}) {
+      for (const double weight : {0.3, 0.7, 1.0, 1.6}) {
+        for (const int ranks : {2, 3, 4, 8}) {
+          for (const int microbatches : {1, ranks, 2 * ranks, 4 * ranks + 1}) {
+            CAPTURE(forward, input, weight, ranks, microbatches);
+            PipelineSpec spec = spec_of(PipelineKind::kZbV, ranks, microbatches);
+            spec.seconds.assign(2 * ranks, {forward, input, weight});
+            PipelineClock v(spec, {forward, input, weight, 0});
+            const double stage = 2 * (forward + input + weight);
+            CHECK(v.run() <= Approx((microbatches + ranks - 1) * stage));
+            for (const std::vector<Pass>& passes : v.passes()) CHECK(most_alive(passes) <= 2 * ranks);
+          }
+        }
+      }
+    }
+  }
+}
+
+// Gradients of inputs longer than those of weights, as with attention, which has none of these.
+TEST_CASE("ZB-V laid out for its times takes no longer than laid out for equal ones") {
+  for (const StageSeconds& of : {StageSeconds{1, 1.4, 0.6}, StageSeconds{1, 1.2, 0.8}}) {
+    for (const int ranks : {4, 8}) {
+      const ClockedPasses times{of.forward, of.input, of.weight, 0};
+      PipelineSpec spec = spec_of(PipelineKind::kZbV, ranks, 4 * ranks);
+      const double equal = PipelineClock(spec, times).run();
+      spec.seconds.assign(2 * ranks, of);
+      CHECK(PipelineClock(spec, times).run() < equal);
+    }
+  }
+}
+
 // DeepSeek-V3 technical report, table 2: (PP/2 - 1)(F&B + B - 3W) with B a whole backward pass, on top of
 // what the passes take when pairs are F&B; of DualPipeV, PP counts its stages.
 TEST_CASE("the bubble of DualPipe is (PP/2-1)(F&B+B-3W)") {

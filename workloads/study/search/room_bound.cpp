@@ -76,6 +76,10 @@ std::vector<UnderWay> under_way(PipelineSpec spec) {
   constexpr int kRounds = 4;  // of microbatches for each rank: then the schedule repeats itself
   if (spec.kind != PipelineKind::kGpipe)
     spec.microbatches = std::min(spec.microbatches, kRounds * spec.ranks);
+  // Whatever the order, every microbatch is at some time kept by all chunks of a rank.
+  if (depends_on_times(spec.kind))
+    return {static_cast<std::size_t>(spec.ranks),
+            {std::vector<int>(spec.chunks, 1), std::vector<int>(spec.chunks, 0)}};
   std::vector<UnderWay> all;
   for (const std::vector<Pass>& passes : pipeline_passes(spec)) all.push_back(fullest(passes, spec.chunks));
   return all;

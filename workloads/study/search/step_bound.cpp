@@ -40,6 +40,23 @@ class Walk {
     hold(rank, pass);
   }
 
+  // Of all passes of a rank, in whatever order: the first is a forward pass of its first chunk, as of all
+  // ranks before it, and every microbatch is at some time kept by all chunks.
+  void take_all(int rank, const PassOrder::Counts& counts) {
+    const Pass first{PassKind::kForward, {0, 0}};
+    const PassMap& map = facts_.ranks[rank].of(first);
+    const int stage = stage_of(rank, first.part);
+    const std::array<double, PassMap::kIns> ins{stage == 0 ? 0 : PassMap::kNever, before(stage, 0),
+                                                PassMap::kNever};
+    at(forward_, stage, 0) = map.end(PassMap::kToAfter, ins);
+    free_[rank] = std::max(map.end(PassMap::kLaneEnd, ins), map.span()) - map.span() +
+                  rank_bound(facts_.ranks[rank], counts);
+    ended_[rank] = free_[rank];
+    for (const auto& [pass, count] : counts) busy_[rank] += count * facts_.ranks[rank].of(pass).busy();
+    for (const auto& of : facts_.ranks[rank].chunks) peak_[rank] += of->kept;
+    update(rank);
+  }
+
   StepBound bound() const {
     StepBound bound;
     bound.activations = peak_;
@@ -168,13 +185,21 @@ std::shared_ptr<const PassOrder> PassOrders::of(const TrainingPlan& plan, int mi
   const Key key{static_cast<int>(spec.kind), spec.ranks, spec.chunks, microbatches, spec.pairs};
   const std::lock_guard lock(mutex_);
   std::shared_ptr<const PassOrder>& known = known_[key];
-  if (!known) known = std::make_shared<const PassOrder>(ordered(pipeline_passes(spec), StagePlacement(plan)));
+  if (!known) {
+    PassOrder order = ordered(pipeline_passes(spec), StagePlacement(plan));
+    order.depends_on_times = depends_on_times(spec.kind);
+    known = std::make_shared<const PassOrder>(std::move(order));
+  }
   return known;
 }
 
 StepBound step_bound(const PlanFacts& facts, const PassOrder& order, const StagePlacement& placement,
                      int microbatches) {
   Walk walk(facts, placement, microbatches);
+  if (order.depends_on_times) {
+    for (int rank = 0; rank < placement.ranks(); ++rank) walk.take_all(rank, order.counts[rank]);
+    return walk.bound();
+  }
   for (const PassOrder::Turn& turn : order.turns) walk.take(turn.rank, turn.pass);
   return walk.bound();
 }

@@ -1,6 +1,7 @@
 // The least that a step of a plan can take and hold, from what its stages take and hold: every pass as a map
 // from what it waits for to what waits for it, in the order of the pipeline's schedule (the critical path),
-// no transfer ever delayed by another.
+// no transfer ever delayed by another. Where the order depends on what passes take, in no order: each rank
+// runs all of its passes after the first has come to it.
 #pragma once
 
 #include <map>
@@ -30,6 +31,7 @@ struct PassOrder {
     Pass pass;
   };
   std::vector<Turn> turns;
+  bool depends_on_times = false;  // the turns are those for equal times: others are as possible
 
   // Of a rank that compute, each with how many are alike but for their microbatches.
   using Counts = std::vector<std::pair<Pass, int>>;

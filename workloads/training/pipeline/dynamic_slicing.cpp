@@ -79,6 +79,21 @@ class Probes {
     return slowest;
   }
 
+  StageSeconds split_seconds(const Probe& probe, int stage) {
+    StageSeconds slowest{0, 0, 0};
+    const int rank = rank_of(stage);
+    const StageFragments& all = probe.fragments;
+    for (const Pool* pool : pools_of(rank)) {
+      const auto of = [&](const FragmentPtr& part) {
+        return clock_.seconds(*part, layout_.classes[rank], *pool);
+      };
+      const StageSeconds here{of(all.forward), of(all.inputs), of(all.weights)};
+      const auto sum = [](const StageSeconds& s) { return s.forward + s.input + s.weight; };
+      if (sum(here) > sum(slowest)) slowest = here;
+    }
+    return slowest;
+  }
+
   double room(int rank) const {
     double least = 0;
     for (const Pool* pool : pools_of(rank)) {
@@ -234,6 +249,14 @@ SliceLoads slice_loads(const SlicingInput& input) {
   loads.alive = alive_microbatches(pipeline_spec(input.plan, input.workload.num_microbatches(input.plan)));
   if (input.workload.forward_only) loads.alive.assign(ranks, {Counts(placement.chunks(), 1)});
   return loads;
+}
+
+std::vector<StageSeconds> stage_seconds(const SlicingInput& input, const std::vector<StageSlice>& slices) {
+  Probes probes(input);
+  std::vector<StageSeconds> seconds;
+  for (int stage = 0; stage < static_cast<int>(slices.size()); ++stage)
+    seconds.push_back(probes.split_seconds(probes.of(slices[stage], stage), stage));
+  return seconds;
 }
 
 DynamicSlices slice_dynamically(const SlicingInput& input) {

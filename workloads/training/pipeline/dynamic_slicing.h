@@ -7,6 +7,7 @@
 #include "hw/cluster.h"
 #include "models/model.h"
 #include "workloads/training/pipeline/slice_search.h"
+#include "workloads/training/pipeline/slicing.h"
 #include "workloads/training/plan.h"
 
 namespace moebius {
@@ -25,6 +26,10 @@ struct SlicingInput {
 // pass, or of both side by side where the schedule pairs them. Microbatches alive are counted in the passes.
 // Experts are taken as balanced.
 SliceLoads slice_loads(const SlicingInput& input);
+
+// What each stage takes on the slowest chip that it stands on, by the same clock: the passes of a schedule
+// whose backward passes are split.
+std::vector<StageSeconds> stage_seconds(const SlicingInput& input, const std::vector<StageSlice>& slices);
 
 struct DynamicSlices {
   SliceChoice choice;

@@ -87,7 +87,7 @@ std::vector<Pass> passes_of_rank(const PipelineSpec& spec, int rank) {
     case PipelineKind::kZbH1:
       return zero_bubble_h1(spec, rank);
     case PipelineKind::kZbV:
-      return zero_bubble_v(spec, rank);
+      break;  // all ranks at once
     case PipelineKind::kDualPipe:
     case PipelineKind::kDualPipeV:
       return dual_pipe(spec, rank);
@@ -161,18 +161,24 @@ GroupRole StagePlacement::previous(int rank, int chunk) const {
   return way_to(rank, stage_of(rank, chunk) - 1, chunk);
 }
 
+bool depends_on_times(PipelineKind kind) {
+  return kind == PipelineKind::kZbV;
+}
+
 PipelineSpec pipeline_spec(const TrainingPlan& plan, int microbatches) {
   const StagePlacement placement(plan);
-  return {plan.schedule, plan.pp, placement.chunks(), microbatches, plan.overlap_two_batch};
+  return {plan.schedule,          plan.pp,           placement.chunks(), microbatches,
+          plan.overlap_two_batch, plan.stage_seconds};
 }
 
 std::vector<std::vector<Pass>> pipeline_passes(const PipelineSpec& spec) {
   std::vector<std::vector<Pass>> all;
-  for (int rank = 0; rank < spec.ranks; ++rank) {
-    std::vector<Pass> passes = passes_of_rank(spec, rank);
+  if (depends_on_times(spec.kind)) all = zero_bubble_v(spec);
+  for (int rank = static_cast<int>(all.size()); rank < spec.ranks; ++rank)
+    all.push_back(passes_of_rank(spec, rank));
+  for (std::vector<Pass>& passes : all) {
     mark_last(passes, spec.chunks);
     passes.push_back({PassKind::kOptimizer, {0, spec.microbatches - 1}});
-    all.push_back(std::move(passes));
   }
   return all;
 }

@@ -77,9 +77,12 @@ struct PipelineSpec {
   int ranks = 1;
   int chunks = 1;  // of a rank
   int microbatches = 1;
-  bool pairs = false;  // 1F1B and interleaved, whose steady state runs forward and backward passes side by side
+  bool pairs =
+      false;  // 1F1B and interleaved: their steady state runs forward and backward passes side by side
+  std::vector<StageSeconds> seconds = {};  // ZB-V: by stage of the model; empty: all alike
 };
 PipelineSpec pipeline_spec(const TrainingPlan& plan, int microbatches);
+bool depends_on_times(PipelineKind kind);  // the order of its passes, on PipelineSpec::seconds
 
 // The passes of each pipeline rank in one step, the optimizer last.
 std::vector<std::vector<Pass>> pipeline_passes(const PipelineSpec& spec);

@@ -12,10 +12,11 @@ namespace moebius {
 // the last backward passes follow each other without them. Bubble (p-1)(F + B - W), B of inputs alone.
 std::vector<Pass> zero_bubble_h1(const PipelineSpec& spec, int rank);
 
-// The same, section 6 (ZB-V): two chunks a rank, from the first rank to the last and back. With F = B = W
-// nothing waits but for the first microbatch to come: each rank takes what can run now, backward passes
-// before forward ones before weights, and never keeps more than 2p chunks alive, which is as much as 1F1B.
-std::vector<Pass> zero_bubble_v(const PipelineSpec& spec, int rank);
+// The same, section 6 (ZB-V), of all ranks: two chunks a rank, from the first rank to the last and back,
+// never more than 2p of them alive, which is as much as 1F1B keeps. With F = B = W nothing waits but for the
+// first microbatch to come. With other times (PipelineSpec::seconds) the passes are laid out on a clock, as
+// the paper's automatic scheduler does: by several rules, of which the one that ends first is taken.
+std::vector<std::vector<Pass>> zero_bubble_v(const PipelineSpec& spec);
 
 // DeepSeek-V3 technical report (arXiv 2412.19437), section 3.2.1, in the eight stretches of its published
 // program (github.com/deepseek-ai/DualPipe): two streams of microbatches meet, from both ends of the pipeline

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
-#include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,40 +30,56 @@ std::vector<Pass> zero_bubble_h1(const PipelineSpec& spec, int rank) {
 
 namespace {
 
-// Runs the V in slots of one pass each, rank by rank what can run now, by a fixed order of preference.
-class VSlots {
+// Who is preferred where a rank may choose, and for how long a rank that could only run weights waits for a
+// pass that comes sooner, in parts of what the weights take (Qi et al., section 3: weights fill gaps).
+struct VRules {
+  std::array<Pass, 6> preference;
+  double patience = 0;
+};
+
+// Runs the V on a clock of its own: each rank takes what can run when it is free, by fixed rules.
+class VClock {
  public:
-  VSlots(const PipelineSpec& spec, std::span<const Pass> preference)
+  VClock(const PipelineSpec& spec, const VRules& rules)
       : ranks_(spec.ranks),
         microbatches_(spec.microbatches),
         placement_(spec.kind, spec.ranks, 2),
-        preference_(preference.begin(), preference.end()),
+        seconds_(spec.seconds),
+        rules_(rules),
         forwards_(2 * ranks_),
         backwards_(2 * ranks_),
         weights_(2 * ranks_),
-        passes_(ranks_) {}
+        running_(ranks_),
+        ends_(ranks_, 0),
+        passes_(ranks_) {
+    if (seconds_.empty()) seconds_.resize(2 * ranks_);
+  }
 
   void run() {
     const std::size_t all = std::size_t{6} * microbatches_;
-    while (std::any_of(passes_.begin(), passes_.end(), [&](const auto& done) { return done.size() < all; })) {
-      std::vector<std::optional<Pass>> chosen;
-      for (int rank = 0; rank < ranks_; ++rank) chosen.push_back(choose(rank));
+    while (std::any_of(passes_.begin(), passes_.end(), [&](const auto& of) { return of.size() < all; })) {
       for (int rank = 0; rank < ranks_; ++rank) {
-        if (chosen[rank]) take(rank, *chosen[rank]);
+        if (!running_[rank]) start(rank);
       }
-      ++slots_;
-      CHECK(slots_ < static_cast<int>(all) * (ranks_ + 1), fmt::format("{} slots", slots_));
+      end_next();
     }
+    now_ = *std::max_element(ends_.begin(), ends_.end());
   }
 
-  int slots() const { return slots_; }
-  const std::vector<std::vector<Pass>>& passes() const { return passes_; }
+  double seconds() const { return now_; }
+  std::vector<std::vector<Pass>> take() { return std::move(passes_); }
 
  private:
   int& done(PassKind kind, int stage) {
     return kind == PassKind::kForward         ? forwards_[stage]
            : kind == PassKind::kBackwardInput ? backwards_[stage]
                                               : weights_[stage];
+  }
+  int stage_of(int rank, const Pass& pass) const { return placement_.stage_of(rank, pass.part.chunk); }
+
+  double duration(PassKind kind, int stage) const {
+    const StageSeconds& of = seconds_[stage];
+    return kind == PassKind::kForward ? of.forward : kind == PassKind::kBackwardInput ? of.input : of.weight;
   }
 
   int alive(int rank) const {
@@ -74,35 +91,82 @@ class VSlots {
     return alive;
   }
 
-  bool can_run(int rank, PassKind kind, int stage) {
+  // Before a forward pass. The way there leaves room for one on the way back, where none is alive that would
+  // make room by its end.
+  int most_alive(int stage) const {
+    const int back = 2 * ranks_ - 1 - stage;
+    return 2 * ranks_ - (stage < ranks_ && forwards_[back] == weights_[back] ? 1 : 0);
+  }
+
+  // The stage whose pass of the same microbatch comes before; -1: none.
+  int before(PassKind kind, int stage) const {
+    if (kind == PassKind::kForward) return stage - 1;
+    return kind == PassKind::kBackwardInput && stage + 1 < 2 * ranks_ ? stage + 1 : -1;
+  }
+
+  // But for what other ranks have to do before.
+  bool is_due(int rank, PassKind kind, int stage) {
     const int next = done(kind, stage);
     if (next == microbatches_) return false;
-    if (kind == PassKind::kForward)
-      return alive(rank) < 2 * ranks_ && (stage == 0 || forwards_[stage - 1] > next);
-    if (kind == PassKind::kBackwardWeight) return backwards_[stage] > next;
-    return forwards_[stage] > next && (stage == 2 * ranks_ - 1 || backwards_[stage + 1] > next);
+    if (kind == PassKind::kForward) return alive(rank) < most_alive(stage);
+    return (kind == PassKind::kBackwardWeight ? backwards_ : forwards_)[stage] > next;
   }
 
-  std::optional<Pass> choose(int rank) {
-    for (const Pass& wanted : preference_) {
-      const int stage = placement_.stage_of(rank, wanted.part.chunk);
-      if (can_run(rank, wanted.kind, stage))
-        return Pass{wanted.kind, {wanted.part.chunk, done(wanted.kind, stage)}};
+  bool can_run(int rank, PassKind kind, int stage) {
+    const int other = before(kind, stage);
+    return is_due(rank, kind, stage) && (other < 0 || done(kind, other) > done(kind, stage));
+  }
+
+  // Something better than weights begins within the rank's patience.
+  bool awaits(int rank, double longest) {
+    for (const Pass& wanted : rules_.preference) {
+      const int stage = stage_of(rank, wanted), other = before(wanted.kind, stage);
+      if (other < 0 || !is_due(rank, wanted.kind, stage)) continue;
+      const int there = other < ranks_ ? other : 2 * ranks_ - 1 - other;
+      const std::optional<Pass>& runs = running_[there];
+      if (runs && runs->kind == wanted.kind && stage_of(there, *runs) == other &&
+          done(wanted.kind, other) == done(wanted.kind, stage) && ends_[there] - now_ < longest)
+        return true;
     }
-    return {};
+    return false;
   }
 
-  void take(int rank, const Pass& pass) {
-    ++done(pass.kind, placement_.stage_of(rank, pass.part.chunk));
-    passes_[rank].push_back(pass);
+  void start(int rank) {
+    for (const Pass& wanted : rules_.preference) {
+      const int stage = stage_of(rank, wanted);
+      if (!can_run(rank, wanted.kind, stage)) continue;
+      const double takes = duration(wanted.kind, stage);
+      if (wanted.kind == PassKind::kBackwardWeight && awaits(rank, rules_.patience * takes)) return;
+      running_[rank] = Pass{wanted.kind, {wanted.part.chunk, done(wanted.kind, stage)}};
+      ends_[rank] = now_ + takes;
+      passes_[rank].push_back(*running_[rank]);
+      return;
+    }
+  }
+
+  // All that end at the next time at which something does.
+  void end_next() {
+    double next = std::numeric_limits<double>::infinity();
+    for (int rank = 0; rank < ranks_; ++rank)
+      if (running_[rank]) next = std::min(next, ends_[rank]);
+    CHECK(next < std::numeric_limits<double>::infinity(), fmt::format("nothing can run at {}", now_));
+    now_ = next;
+    for (int rank = 0; rank < ranks_; ++rank) {
+      if (!running_[rank] || ends_[rank] > now_) continue;
+      ++done(running_[rank]->kind, stage_of(rank, *running_[rank]));
+      running_[rank].reset();
+    }
   }
 
   int ranks_, microbatches_;
   StagePlacement placement_;
-  std::vector<Pass> preference_;
-  std::vector<int> forwards_, backwards_, weights_;  // so many have run, by stage
-  std::vector<std::vector<Pass>> passes_;            // by rank
-  int slots_ = 0;
+  std::vector<StageSeconds> seconds_;  // by stage
+  VRules rules_;
+  std::vector<int> forwards_, backwards_, weights_;  // so many have ended, by stage
+  std::vector<std::optional<Pass>> running_;         // by rank
+  std::vector<double> ends_;
+  std::vector<std::vector<Pass>> passes_;
+  double now_ = 0;
 };
 
 constexpr Pass wanted(PassKind kind, int chunk) {
@@ -111,20 +175,26 @@ constexpr Pass wanted(PassKind kind, int chunk) {
 
 }  // namespace
 
-// Which preference wastes no slot depends on ranks and microbatches: the best of three is taken.
-std::vector<Pass> zero_bubble_v(const PipelineSpec& spec, int rank) {
-  constexpr PassKind kF = PassKind::kForward, kB = PassKind::kBackwardInput, kW = PassKind::kBackwardWeight;
+// Which rules waste least depends on ranks, microbatches and what passes take: the best of all is taken.
+std::vector<std::vector<Pass>> zero_bubble_v(const PipelineSpec& spec) {
+  constexpr Pass f0 = wanted(PassKind::kForward, 0), f1 = wanted(PassKind::kForward, 1);
+  constexpr Pass b0 = wanted(PassKind::kBackwardInput, 0), b1 = wanted(PassKind::kBackwardInput, 1);
+  constexpr Pass w0 = wanted(PassKind::kBackwardWeight, 0), w1 = wanted(PassKind::kBackwardWeight, 1);
   constexpr std::array kPreferences{
-      std::array{wanted(kB, 0), wanted(kB, 1), wanted(kF, 1), wanted(kF, 0), wanted(kW, 0), wanted(kW, 1)},
-      std::array{wanted(kB, 1), wanted(kB, 0), wanted(kF, 1), wanted(kF, 0), wanted(kW, 1), wanted(kW, 0)},
-      std::array{wanted(kF, 1), wanted(kB, 0), wanted(kB, 1), wanted(kF, 0), wanted(kW, 0), wanted(kW, 1)}};
-  std::optional<VSlots> best;
-  for (const auto& preference : kPreferences) {
-    VSlots slots(spec, preference);
-    slots.run();
-    if (!best || slots.slots() < best->slots()) best.emplace(std::move(slots));
+      std::array{b0, b1, f1, f0, w0, w1}, std::array{b1, b0, f1, f0, w1, w0},
+      std::array{f1, b0, b1, f0, w0, w1}, std::array{f1, f0, b0, b1, w0, w1},
+      std::array{b0, b1, w0, w1, f1, f0}, std::array{w0, w1, b0, b1, f1, f0},
+      // Where backward passes take several times what forward passes do, chains of them are begun last.
+      std::array{f1, f0, b0, w0, w1, b1}};
+  std::optional<VClock> best;
+  for (const double patience : {0.0, 0.5, 1.0}) {
+    for (const auto& preference : kPreferences) {
+      VClock clock(spec, {preference, patience});
+      clock.run();
+      if (!best || clock.seconds() < best->seconds()) best.emplace(std::move(clock));
+    }
   }
-  return best->passes()[rank];
+  return best->take();
 }
 
 }  // namespace moebius
