@@ -26,6 +26,14 @@ std::pair<std::size_t, std::size_t> spans_of(const RunData& run, std::int32_t se
   return {first_from(sequence), first_from(std::int64_t{sequence} + 1)};
 }
 
+std::vector<std::size_t> spans_of_op(const RunData& run, std::int32_t sequence, std::int32_t op) {
+  std::vector<std::size_t> spans;
+  const auto [first, last] = spans_of(run, sequence);
+  for (std::size_t span = first; span < last; ++span)
+    if (run.columns.op(span) == op) spans.push_back(span);
+  return spans;
+}
+
 // Collects candidates and keeps that which ended last.
 struct Latest {
   const RunData& run;
@@ -47,6 +55,14 @@ std::optional<Waited> by_dependencies(const RunData& run, Place place) {
   for (std::size_t span = first; span < last; ++span) {
     const auto begin = tables.dependencies.begin() + op.first_dependency;
     if (std::find(begin, begin + op.num_dependencies, run.columns.op(span)) != begin + op.num_dependencies)
+      latest.take(place_of(run, span), Reason::kDependency);
+  }
+  const auto follows = std::equal_range(
+      tables.follows.begin(), tables.follows.end(), FollowRow{.sequence = submission.sequence},
+      [](const FollowRow& a, const FollowRow& b) { return a.sequence < b.sequence; });
+  for (auto row = follows.first; row != follows.second; ++row) {
+    if (row->op != run.columns.op(own)) continue;
+    for (const std::size_t span : spans_of_op(run, row->before_sequence, row->before_op))
       latest.take(place_of(run, span), Reason::kDependency);
   }
   for (std::int32_t i = 0; i < submission.num_after; ++i) {
@@ -94,6 +110,10 @@ std::vector<Place> dependents(const RunData& run, Place place, std::size_t most)
     const auto begin = tables.dependencies.begin() + other.first_dependency;
     if (std::find(begin, begin + other.num_dependencies, op) != begin + other.num_dependencies) take(span);
     if (run.columns.end(span) > run.columns.end(own)) is_last = false;
+  }
+  for (const FollowRow& row : tables.follows) {
+    if (row.before_sequence != sequence || row.before_op != op) continue;
+    for (const std::size_t span : spans_of_op(run, row.sequence, row.op)) take(span);
   }
   if (!is_last) return found;
   for (const std::int32_t next : run.submissions_after(sequence)) {

@@ -39,7 +39,13 @@ std::vector<std::int32_t> renumber(Timeline& timeline,
       if (const std::int32_t before = number[timeline.afters[i]]; before >= 0) afters.push_back(before);
     mine.num_after = static_cast<std::int32_t>(afters.size()) - mine.first_after;
   }
+  std::vector<FollowRow> follows;
+  for (FollowRow row : timeline.follows) {
+    row.sequence = number[row.sequence], row.before_sequence = number[row.before_sequence];
+    if (row.sequence >= 0 && row.before_sequence >= 0) follows.push_back(row);
+  }
   timeline.submissions = std::move(kept);
+  timeline.follows = std::move(follows);
   timeline.afters = std::move(afters);
   return number;
 }

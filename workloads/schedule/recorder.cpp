@@ -112,6 +112,8 @@ void Recorder::submitted(const Submission& submission) {
                                      .first_after = static_cast<std::int32_t>(timeline_.afters.size()),
                                      .num_after = static_cast<std::int32_t>(submission.after.size())});
     timeline_.afters.insert(timeline_.afters.end(), submission.after.begin(), submission.after.end());
+    for (const Follow& follow : submission.follows)
+      timeline_.follows.push_back({submission.sequence, follow.op, follow.sequence, follow.before});
   }
   schedule_hash_.add(submission.fragment->hash).add(submission.sequence).add(submission.rank_class);
   schedule_hash_.add(submission.step).add(submission.microbatch).add(submission.after.size());

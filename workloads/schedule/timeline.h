@@ -75,6 +75,12 @@ struct SubmissionRow {
   std::int32_t first_after = 0, num_after = 0;  // into Timeline::afters
 };
 
+// What a single op of a submission waits for besides: an op of an earlier one (Submission::follows).
+struct FollowRow {
+  std::int32_t sequence = 0, op = 0, before_sequence = 0, before_op = 0;
+  bool operator==(const FollowRow&) const = default;
+};
+
 struct CounterSample {
   std::int32_t counter = 0, rank_class = 0;
   Time time = {};
@@ -92,6 +98,7 @@ struct Timeline {
   std::vector<SubmissionRow> submissions;                    // row i is that of sequence i
   std::vector<std::int32_t> dependencies;                    // indices of earlier ops of the same fragment
   std::vector<std::int32_t> afters;                          // sequences that had to complete before
+  std::vector<FollowRow> follows;                            // by ascending sequence
   std::vector<Span> spans;                                   // by (sequence, op, rank_class) once saved
   std::vector<CounterSample> samples;
 };

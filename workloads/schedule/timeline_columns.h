@@ -28,7 +28,7 @@ struct FileHeader {
 static_assert(sizeof(FileHeader) == 24);
 
 inline constexpr char kMagic[8] = {'m', 'o', 'e', 'b', 't', 'l', '\r', '\n'};
-inline constexpr std::uint32_t kVersion = 5;  // 5: kinds for norms of gradients and largest magnitudes
+inline constexpr std::uint32_t kVersion = 6;  // 6: what single ops wait for
 
 struct Section {
   char name[24];            // zero-padded
@@ -116,6 +116,14 @@ void columns(const SubmissionRow*, Visit&& visit) {
   visit("submissions.second", cell(&SubmissionRow::second_microbatch));
   visit("submissions.first_after", cell(&SubmissionRow::first_after));
   visit("submissions.num_after", cell(&SubmissionRow::num_after));
+}
+
+template <class Visit>
+void columns(const FollowRow*, Visit&& visit) {
+  visit("follows.sequence", cell(&FollowRow::sequence));
+  visit("follows.op", cell(&FollowRow::op));
+  visit("follows.before_seq", cell(&FollowRow::before_sequence));
+  visit("follows.before_op", cell(&FollowRow::before_op));
 }
 
 template <class Visit>

@@ -155,6 +155,7 @@ struct TimelineFile {
     tables.afters = read_numbers("afters");
     tables.ops = read_table<OpRow>();
     tables.submissions = read_table<SubmissionRow>();
+    tables.follows = read_table<FollowRow>();
     tables.samples = read_table<CounterSample>();
     each_column<Span>(mtl::kMaxSpans, [&](std::size_t column, const char* data, std::size_t rows, auto) {
       span_columns[column] = data;
@@ -177,6 +178,13 @@ struct TimelineFile {
                          is_index(s.rank_class, num_classes) &&
                          are_earlier(tables.afters, s.first_after, s.num_after, s.sequence);
       if (!sound) fail(fmt::format("submission {} is inconsistent", i));
+    }
+    for (std::size_t i = 0; i < tables.follows.size(); ++i) {
+      const FollowRow& f = tables.follows[i];
+      const bool sound = is_index(f.sequence, tables.submissions.size()) && f.before_sequence >= 0 &&
+                         f.before_sequence < f.sequence && f.op >= 0 && f.before_op >= 0 &&
+                         (i == 0 || tables.follows[i - 1].sequence <= f.sequence);
+      if (!sound) fail(fmt::format("wait {} of a single op is inconsistent", i));
     }
     for (std::size_t i = 0; i < tables.samples.size(); ++i) {
       const CounterSample& s = tables.samples[i];

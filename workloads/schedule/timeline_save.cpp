@@ -93,6 +93,7 @@ class Writer {
     plan_numbers("afters", timeline_.afters);
     plan_table(timeline_.ops, mtl::kMaxTableRows);
     plan_table(timeline_.submissions, mtl::kMaxTableRows);
+    plan_table(timeline_.follows, mtl::kMaxTableRows);
     plan_table(timeline_.samples, mtl::kMaxTableRows);
     plan_table(timeline_.spans, mtl::kMaxSpans);
     bytes_ = sizeof(mtl::FileHeader) + sections_.size() * sizeof(Section);
@@ -133,6 +134,7 @@ class Writer {
     const auto as_it_stands = [](std::size_t i) { return i; };
     fill_table(file, timeline_.ops, as_it_stands);
     fill_table(file, timeline_.submissions, as_it_stands);
+    fill_table(file, timeline_.follows, as_it_stands);
     fill_table(file, timeline_.samples, as_it_stands);
     fill_table(file, timeline_.spans, [this](std::size_t i) { return order_[i]; });
   }

@@ -140,6 +140,17 @@ TEST_CASE("where a timeline keeps dependencies an op waited for them or for its 
   CHECK(opened.span(after_send[0]).sequence == 1);
 }
 
+TEST_CASE("where a single op waits for one of an earlier submission the timeline says so") {
+  Timeline timeline = two_stages();  // the first op of the second microbatch, for the dispatch of the first
+  timeline.follows = {{2, 0, 0, 1}};
+  timeline.dependencies = {0};
+  const Opened opened(timeline);
+  const std::vector<Place> after = waited_for_it(opened.run, opened.place(0, 1), 10);
+  REQUIRE(after.size() == 1);
+  CHECK(opened.span(after[0]).sequence == 2);
+  CHECK(opened.name(after[0]) == "attention L0");
+}
+
 TEST_CASE("a receive finds its send") {
   const Opened opened(two_stages());
   CHECK(opened.run.transfers().size() == 8);

@@ -96,7 +96,9 @@ TEST_CASE("what ops and submissions depend on comes back, and stands before them
   t.ops[1].num_dependencies = 1;
   t.afters = {0, 1};
   t.submissions[2].num_after = 2;
+  t.follows = {{1, 0, 0, 1}, {2, 1, 1, 0}};
   const MappedTimeline m = mapped(t);
+  REQUIRE(m.tables().follows == t.follows);
   REQUIRE(m.tables().dependencies == t.dependencies);
   REQUIRE(m.tables().afters == t.afters);
   REQUIRE(m.tables().ops[1].num_dependencies == 1);
@@ -108,6 +110,10 @@ TEST_CASE("what ops and submissions depend on comes back, and stands before them
   SECTION("more than there are") {
     t.ops[1].num_dependencies = 2;
     REQUIRE_THROWS_WITH(mapped(t), Contains("op row 1 depends on what is not there"));
+  }
+  SECTION("a single op on one of a later submission") {
+    t.follows[1].before_sequence = 2;
+    REQUIRE_THROWS_WITH(mapped(t), Contains("wait 1 of a single op is inconsistent"));
   }
   SECTION("a submission after a later one") {
     t.afters = {0, 2};
