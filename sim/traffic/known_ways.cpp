@@ -101,7 +101,8 @@ StepBuilder::Load StepBuilder::load_on(WireId wire) {
       return {.wire = index,
               .device = wire.index,
               .stand_in = table_.wire({wire.kind, sites_.stand_in(wire.index)}),
-              .carried = carried};
+              .carried = carried,
+              .of_nic = wire.kind == WireKind::kNicOut || wire.kind == WireKind::kNicIn};
     case Owner::kPair: {
       const bool of_nic = wire.kind == WireKind::kNicOutPort || wire.kind == WireKind::kNicInPort;
       const int device = of_nic ? wire.index / sites_.fabric().spec().nic_ports : -1;

@@ -40,7 +40,7 @@ void StepBuilder::account_for_members(const Traffic& traffic, const GroupSites& 
       at = static_cast<std::int32_t>(sums.size());
       sums.push_back({load.stand_in});
     }
-    sums[at].bytes += load.bytes;
+    sums[at].bytes += load.bytes / load.times;
     sums[at].most = std::max(sums[at].most, load.bytes);
   }
   const double alike = sums.empty() ? 0 : steps_alike(traffic, group, sites_.layout());

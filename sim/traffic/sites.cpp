@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -51,6 +52,7 @@ int GroupSites::per_node() const {
 
 Sites::Sites(const Cluster& cluster, const Layout& layout)
     : cluster_(cluster), layout_(layout), stand_ins_(cluster.fabric, layout) {
+  if (folded()) count_on_nics();
   if (!folded() || !shared_wires_bind(fabric())) return;
   std::vector<std::int32_t> leaves, pods;
   for (const std::int32_t device : layout.device_of_rank) {
@@ -60,6 +62,26 @@ Sites::Sites(const Cluster& cluster, const Layout& layout)
   }
   leaf_stand_in_ = stand_ins(layout, leaves, fabric(), WireKind::kLeafUp);
   pod_stand_in_ = stand_ins(layout, pods, fabric(), WireKind::kPodUp);
+}
+
+void Sites::count_on_nics() {
+  const auto nic_of = [&](int rank) { return fabric().own_wire(WireKind::kNicOut, device_of(rank)).index; };
+  bool share = false;
+  for (int rank = 0; rank < layout_.ranks && !share; ++rank) share = nic_of(rank) != device_of(rank);
+  for (int rank = 0; rank < layout_.ranks && share; ++rank)
+    ++ranks_on_nic_[{layout_.class_of_rank[rank], nic_of(rank)}];
+}
+
+double Sites::ranks_a_member(const GroupSites& group, int nic) const {
+  if (ranks_on_nic_.empty()) return 1;
+  std::set<std::int32_t> classes;
+  int members = 0, ranks = 0;
+  for (const Member& member : group.members) {
+    if (fabric().own_wire(WireKind::kNicOut, member.device).index != nic) continue;
+    ++members;
+    if (classes.insert(member.rank_class).second) ranks += ranks_on_nic_.at({member.rank_class, nic});
+  }
+  return members > 0 ? static_cast<double>(ranks) / members : 1;
 }
 
 WireId Sites::stand_in(WireId wire) const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,16 +60,22 @@ class Sites {
   int stand_in(int device) const { return stand_ins_.of(device); }
   // Of a leaf's or pod's wires; all others stand for themselves.
   WireId stand_in(WireId shared) const;
+  // Folding, where devices share a NIC: ranks of the classes of a group's members that stand on `nic`,
+  // against those members that do. All of a class send at once, each in a group of its own. 1 where none
+  // share one.
+  double ranks_a_member(const GroupSites& group, int nic) const;
   // So many wires of devices are simulated as this one.
   double times(WireId wire) const { return stand_ins_.times(wire); }
   bool folded() const { return stand_ins_.folded(); }
 
  private:
   std::pair<int, std::string> island_of(int device) const;
+  void count_on_nics();
   const Cluster& cluster_;
   const Layout& layout_;
   StandIns stand_ins_;
-  std::vector<std::int32_t> leaf_stand_in_, pod_stand_in_;  // where folded
+  std::vector<std::int32_t> leaf_stand_in_, pod_stand_in_;    // where folded
+  std::map<std::pair<std::int32_t, int>, int> ranks_on_nic_;  // by class and NIC, where devices share them
 };
 
 }  // namespace moebius

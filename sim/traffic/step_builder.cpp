@@ -68,7 +68,24 @@ void StepBuilder::add_switch_edge(const Edge& edge, const GroupSites& group) {
 
 void StepBuilder::add_posting(int nic, double messages) {
   const int wire = table_.posting(nic);
-  if (wire >= 0) add({wire, nic, table_.posting(sites_.stand_in(nic)), messages, 1});
+  if (wire < 0) return;
+  add({.wire = wire,
+       .device = nic,
+       .stand_in = table_.posting(sites_.stand_in(nic)),
+       .bytes = messages,
+       .flows = 1,
+       .of_nic = true});
+}
+
+// Folding: what other ranks of a class send through the NICs that they share with those that are simulated.
+void StepBuilder::share_nics(const GroupSites& group) {
+  if (!sites_.folded()) return;
+  for (Load& load : loads_) {
+    if (!load.of_nic) continue;
+    load.times = sites_.ranks_a_member(group, load.device);
+    load.bytes *= load.times;
+    load.flows *= load.times;
+  }
 }
 
 // Edges of one size, or of all with kAnySize.
@@ -204,6 +221,7 @@ void StepBuilder::add_lockstep_flows(const Traffic& traffic, const GroupSites& g
   for (const double bytes : sizes) {
     begin();
     add_edges(traffic, group, bytes);
+    share_nics(group);
     FlowClass flow{bytes, {}};
     for (const Load& load : folded_loads()) {
       if (load.carried == Carried::kByItself) flow.links.push_back({load.wire, load.flows});
@@ -294,6 +312,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
     begin();
     add_edges(traffic, group, kAnySize);
     add_meshes(traffic, group);
+    share_nics(group);
     add_wire_flows(traffic, group, step);
   }
   for (FlowClass& flow : step.flows) flow.most_rate = traffic.most_rate;

@@ -48,6 +48,8 @@ class StepBuilder {
     double bytes = 0;
     double flows = 0;
     Carried carried = Carried::kByItself;
+    bool of_nic = false;  // the device's NIC, or what that posts
+    double times = 1;     // so many like the group at hand send through it
   };
 
   // What queue pairs of two NICs carry over one path, of all messages between these.
@@ -91,6 +93,7 @@ class StepBuilder {
   void take_hop(const Hop& hop, const Way& way);
   void add_edge_by_ports(int from, int to, const Way& way);
   void add(Load load);
+  void share_nics(const GroupSites& group);
   void level_paths(const Traffic& traffic, const GroupSites& group);
   void note_flow(const FlowPath& flow, double bytes);
   void add_single_flows(const Traffic& traffic, Step& step);

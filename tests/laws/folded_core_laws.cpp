@@ -74,6 +74,29 @@ TEST_CASE("a folded step over a shared core takes as long as an unfolded one whe
   }
 }
 
+// Four devices to a node, one, two or four of which send through a NIC: neighbours in the pipeline, expert
+// groups of two nodes, gradients.
+TEST_CASE("a folded step takes as long as an unfolded one where devices share NICs") {
+  double before = 0;
+  for (const int nics : {4, 2, 1}) {
+    for (const FoldedPlan& plan : {FoldedPlan{2, 8}, FoldedPlan{4, 4, 2}, FoldedPlan{2, 4}}) {
+      World world{.nodes = 16, .per_node = 4, .leaf_ports = 4};
+      world.nic = 1e8;
+      Cluster cluster = make_cluster(world);
+      cluster.pools.front().node.nics = cluster.pools.front().node.rails = nics;
+      const FabricSpec spec = cluster.fabric.spec();
+      cluster.fabric = Fabric(spec, {part_of_fabric(cluster.pools.front(), spec)});
+      TrainingJob job = job_of(plan, world.nodes);
+      const double folded = seconds_of(job, cluster);
+      job.plan.fold = false;
+      INFO(nics << " NICs, pp " << plan.pp << ", ep " << plan.ep << ", tp " << plan.tp);
+      CHECK(folded == Approx(seconds_of(job, cluster)).epsilon(5e-3));
+      if (plan.tp == 1 && plan.ep == 8) CHECK(folded > 1.2 * before);
+      if (plan.tp == 1 && plan.ep == 8) before = folded;
+    }
+  }
+}
+
 // Expert groups of two nodes on pods of three; stages that end inside a pod, so that it carries two of them.
 TEST_CASE("a folded step over a shared core takes as long as an unfolded one when groups cross pods") {
   for (const Tiers& tiers : {Tiers{12, 1, 3}, Tiers{12, 3, 1}, Tiers{12, 1, 5}, Tiers{12, 3, 2, 2, 2}}) {
