@@ -9,6 +9,7 @@
 
 #include "workloads/routing/routing.h"
 #include "workloads/training/pipeline/dynamic_slicing.h"
+#include "workloads/training/pipeline/slice_clock.h"
 
 using namespace moebius;
 
@@ -141,6 +142,27 @@ TEST_CASE("microbatches alive are counted in the passes of a schedule") {
 }
 
 // Eight equal layers, a head as long as two of them, two ranks: 5 and 3 + 2.
+// (m + p - 1) times the slowest stage where all are alike, and half the bubble with two chunks each.
+TEST_CASE("slices are weighed by the schedule that runs them") {
+  SliceLoads loads = drawn_loads(16, {PipelineKind::kInterleaved, 4, 2, 8}, 1);
+  for (auto& of_rank : loads.seconds) of_rank.assign(16, 3.0);
+  loads.embedding_seconds.assign(4, 0), loads.head_seconds.assign(4, 0);
+  const PipelineSpec plain{PipelineKind::k1F1B, 4, 1, 64};
+  CHECK(step_seconds(loads, plain, StagePlacement(plain.kind, 4, 1), {4, 4, 4, 4}) ==
+        Approx((64 + 3) * 12.0));
+  CHECK(step_seconds(loads, plain, StagePlacement(plain.kind, 4, 1), {4, 4, 5, 3}) > (64 + 2) * 15.0);
+  const PipelineSpec two{PipelineKind::kInterleaved, 4, 2, 64};
+  const StagePlacement placement(two.kind, 4, 2);
+  const double even = step_seconds(loads, two, placement, {2, 2, 2, 2, 2, 2, 2, 2});
+  CHECK(even == Approx((64 + 1.5) * 12.0));
+  // As much work for each rank, but chunks of one and of three layers.
+  const std::vector<int> uneven{1, 1, 3, 3, 3, 3, 1, 1};
+  CHECK(cost_of_slices(loads, placement, uneven).slowest_rank == Approx(12));
+  CHECK(step_seconds(loads, two, placement, uneven) > 1.1 * even);
+  const std::vector<int> moved = with_layers_moved(loads, two, placement, uneven);
+  CHECK(step_seconds(loads, two, placement, moved) <= step_seconds(loads, two, placement, uneven));
+}
+
 TEST_CASE("a head counts as the layers that it is as long as") {
   SliceLoads loads;
   loads.stays.assign(8, 1);

@@ -1,6 +1,7 @@
 #include "workloads/training/pipeline/dynamic_slicing.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -9,11 +10,13 @@
 
 #include "workloads/training/layers/stage_fragments.h"
 #include "workloads/training/pipeline/fragment_clock.h"
+#include "workloads/training/pipeline/slice_clock.h"
 #include "workloads/training/pipeline/slicing.h"
 #include "workloads/training/pipeline/two_batch.h"
 #include "workloads/training/state/away_state.h"
 #include "workloads/training/state/memory.h"
 #include "workloads/training/state/optimizer.h"
+#include "workloads/training/training.h"
 
 namespace moebius {
 namespace {
@@ -259,17 +262,79 @@ std::vector<StageSeconds> stage_seconds(const SlicingInput& input, const std::ve
   return seconds;
 }
 
-DynamicSlices slice_dynamically(const SlicingInput& input) {
-  const StagePlacement placement(input.plan);
-  const SliceLoads loads = slice_loads(input);
-  DynamicSlices slices;
-  slices.choice = search_slices(loads, placement);
+namespace {
+
+// What the fullest rank holds of its room when slices are lowered whole: single layers, counted for as long
+// as their microbatches are alive, are too much where reverse passes are in two parts, of which each lets go.
+double share_filled(const SlicingInput& input, const std::vector<double>& room,
+                    const std::vector<int>& layers) {
+  TrainingPlan plan = input.plan;
+  plan.layers = layers;
+  plan.fold = true;
+  Training training({.model = input.model,
+                     .plan = plan,
+                     .workload = input.workload,
+                     .ranks_per_node = input.cluster.pools.front().node.accelerators});
+  const MemoryReport memory = training.memory(input.cluster.pools.front().accelerator.memory);
+  double fullest = 0;
+  for (std::size_t i = 0; i < memory.classes.size(); ++i) {
+    const int rank = training.layout().classes[i].representative() / (plan.ranks() / plan.pp);
+    fullest = std::max(fullest, memory.classes[i].peak.value / room[rank]);
+  }
+  return fullest;
+}
+
+SliceChoice balanced_choice(const SlicingInput& input, const SliceLoads& loads,
+                            const StagePlacement& placement) {
+  SliceChoice choice;
   const std::vector<double> speeds = speeds_of_stages(placement, input.plan.stage_speeds);
-  std::vector<int> balanced;
   for (const StageSlice& slice :
        slice_balanced(input.model, input.workload.sequence_length, placement.stages(), speeds))
-    balanced.push_back(slice.num_layers);
-  slices.balanced = cost_of_slices(loads, placement, balanced);
+    choice.layers.push_back(slice.num_layers);
+  choice.cost = cost_of_slices(loads, placement, choice.layers);
+  choice.exact = false;
+  return choice;
+}
+
+}  // namespace
+
+// The fastest slices are tried first; where they do not fit, the room is counted anew by how much they were
+// taken for more than they fill, until some fit. Of those and of slices by FLOPs the one is chosen with which
+// the schedule takes least.
+DynamicSlices slice_dynamically(const SlicingInput& input) {
+  constexpr int kRounds = 6;
+  const StagePlacement placement(input.plan);
+  const PipelineSpec spec = pipeline_spec(input.plan, input.workload.num_microbatches(input.plan));
+  const SliceLoads loads = slice_loads(input);
+  const SliceChoice balanced = balanced_choice(input, loads, placement);
+  DynamicSlices slices{balanced, balanced.cost};
+  slices.choice.cost.fullest = slices.balanced.fullest = share_filled(input, loads.room, balanced.layers);
+  double seconds = step_seconds(loads, spec, placement, balanced.layers);
+  const auto consider = [&](SliceChoice choice) {
+    choice.cost.fullest = share_filled(input, loads.room, choice.layers);
+    const double takes = step_seconds(loads, spec, placement, choice.layers);
+    const double filled = choice.cost.fullest, known = slices.choice.cost.fullest;
+    const bool is_better = known <= 1 ? filled <= 1 && takes < seconds : filled < known;
+    if (is_better) slices.choice = std::move(choice), seconds = takes;
+    return filled;
+  };
+  SliceLoads roomy = loads;
+  roomy.room.assign(loads.room.size(), std::numeric_limits<double>::infinity());
+  double counted = std::numeric_limits<double>::infinity();
+  for (int round = 0; round < kRounds; ++round) {
+    SliceChoice choice = search_slices(roomy, placement);
+    choice.cost = cost_of_slices(loads, placement, choice.layers);
+    const double filled = consider(choice);
+    if (filled <= 1) break;
+    counted = std::min(0.97 * counted, choice.cost.fullest / filled);
+    for (std::size_t rank = 0; rank < loads.room.size(); ++rank)
+      roomy.room[rank] = counted * loads.room[rank];
+  }
+  if (placement.chunks() > 1) {  // where how a rank's layers lie over its chunks counts too
+    SliceChoice moved{with_layers_moved(loads, spec, placement, slices.choice.layers), {}, false};
+    moved.cost = cost_of_slices(loads, placement, moved.layers);
+    consider(std::move(moved));
+  }
   return slices;
 }
 
