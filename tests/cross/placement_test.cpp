@@ -66,6 +66,31 @@ TEST_CASE("what place writes runs as fast as it says and faster than naive order
   CHECK(number_at(found.root, "gain") > 1.1);
 }
 
+// 32 ranks that share experts, on racks of 36 devices: whole groups of the first 32 of each.
+TEST_CASE("place lays groups into scale-up domains, and keeps what --set changed") {
+  const test::Scratch scratch;
+  const std::string scenario =
+      scratch.write("racks.json", R"({"moebius": 1, "kind": "training", "name": "racks",
+    "model": {"base": "qwen3-30b-a3b", "layers": 4},
+    "cluster": {"pools": [{"name": "gpu", "accelerator": "gb200-nvl72",
+                           "node": {"base": "gb200-nvl72", "accelerators": 36, "nics": 36}, "nodes": 2}],
+                "fabric": {"type": "rail-optimised-clos", "nic": "400 Gb/s"}},
+    "plan": {"ep": {"degree": 32}, "dp": {"degree": 64, "zero": 1}, "memory": "report"},
+    "workload": {"sequence_length": 2048, "global_batch": 64, "micro_batch": 1}})");
+  const Document found = json_of("place " + scenario + " --set /workload/global_batch=128 --json --out " +
+                                 scratch.path("placed.json"));
+  CHECK(number_at(found.root, "gain") > 1.2);
+  const Document placed = json_of("run " + scratch.path("placed.json") + " --json");
+  CHECK(number_at(placed.root, "step_time_s") ==
+        Approx(number_at(found.root.find("finalists")->items.front(), "step_time_s")).epsilon(1e-12));
+  // A placement that --set names gives way to those that are tried; ranks are counted from the devices named.
+  CHECK(number_at(json_of("place " + scenario + " --set '/plan/placement={}' --json").root, "gain") > 1.2);
+  CHECK(number_at(json_of("run " + scenario + " --set '/plan/dp={}' --json --set " +
+                          "'/plan/placement/devices=0-31, 36-67'")
+                      .root,
+                  "devices") == 64);
+}
+
 TEST_CASE("ranks named in the order of devices are those that are not placed at all") {
   const std::string scenario = test::scenario_file("smoke/train-tensor.json");
   const double plain = step_of(scenario + " --set /plan/fold=false");

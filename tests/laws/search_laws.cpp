@@ -55,6 +55,7 @@ SpaceFile training_space(std::uint32_t seed) {
                                                  {"/plan/dp/zero", {"0", "1"}}},
                                                 {{"/plan/pp/schedule", {"\"dualpipe\"", "\"interleaved\""}},
                                                  {"/plan/cp", {"1"}},
+                                                 {"/plan/overlap/two_batch", {"false", "true"}},
                                                  {"/plan/dp/zero", {"1"}}},
                                                 {{"/plan/pp/schedule", {"\"zb-h1\"", "\"gpipe\""}},
                                                  {"/plan/cp", {"1"}},

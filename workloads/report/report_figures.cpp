@@ -38,6 +38,20 @@ double rest(double whole, double part) {
 
 }  // namespace
 
+namespace {
+
+// What a token costs forward; experts that it was dropped from are no work.
+double forward_flops(const Model& model, std::int64_t length, bool causal, double dropped) {
+  const double all = forward_flops_per_token(model, length, causal).value;
+  if (dropped <= 0) return all;
+  Model one_more = model;
+  ++one_more.experts.active;
+  const double expert = forward_flops_per_token(one_more, length, causal).value - all;
+  return all - dropped * model.experts.active * expert;
+}
+
+}  // namespace
+
 TrainingFigures training_figures(const Report& report) {
   const Scenario& scenario = *report.scenario;
   const TrainingWorkload& work = scenario.training;
@@ -52,9 +66,10 @@ TrainingFigures training_figures(const Report& report) {
   figures.tokens_per_s = tokens / figures.step_time_s;
   Model counted = scenario.model;
   counted.mtp_layers = 0;
+  const double dropped = report.experts.empty() ? 0 : report.experts.dropped_share();
   const auto rate = [&](bool causal) {
-    const Flops forward = forward_flops_per_token(counted, length, causal);
-    return (work.forward_only ? 1 : 3) * forward.value * figures.tokens_per_s / figures.devices;
+    const double forward = forward_flops(counted, length, causal, dropped);
+    return (work.forward_only ? 1 : 3) * forward * figures.tokens_per_s / figures.devices;
   };
   const double peak = peak_of_devices(*scenario.cluster, figures.devices) / figures.devices;
   figures.tflops_per_device = rate(false) * 1e-12;

@@ -53,7 +53,7 @@ int place(const PlaceArguments& arguments, const ChosenExecutor& executor) {
       study_placement({load_scenario(arguments.scenario), arguments.changes, library, executor.start,
                        static_cast<int>(within("--finalists", arguments.finalists, kMostFinalists, 4))});
   if (!arguments.out.empty())
-    write_file(arguments.out, placed_scenario(study, arguments.scenario, arguments.out));
+    write_file(arguments.out, placed_scenario(study, arguments.scenario, arguments.changes, arguments.out));
   print(arguments.json ? placement_json(study) : placement_text(study));
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -46,6 +47,14 @@ Devices laid_over(const Devices& rank_order, const Devices& devices) {
   return device_of_rank;
 }
 
+// Ranks that should stand in one node: eight, and those of every kind of group.
+std::vector<int> units_of(const PlacementProblem& problem) {
+  std::set<int> sizes{8, problem.tp};
+  for (const RankExchange& exchange : problem.exchanges)
+    sizes.insert(static_cast<int>(exchange.ranks.size()));
+  return {sizes.rbegin(), sizes.rend()};
+}
+
 class PlacementSearch {
  public:
   PlacementSearch(const PlacementProblem& problem, int most)
@@ -85,7 +94,7 @@ class PlacementSearch {
     Devices numbered(problem_.ranks);
     std::iota(numbered.begin(), numbered.end(), 0);
     for (const DeviceOrder& order :
-         device_orders(problem_.fabric, problem_.free, problem_.ranks, {8, problem_.tp})) {
+         device_orders(problem_.fabric, problem_.free, problem_.ranks, units_of(problem_))) {
       add(estimated(order.how, laid_over(numbered, order.devices)));
       const Devices by_volume =
           order_by_volume(problem_.exchanges, problem_.ranks, sizes_of(problem_.fabric, order.devices));

@@ -46,7 +46,8 @@ PlacementStudy study_placement(const PlacingRequest& request);
 std::string placement_text(const PlacementStudy& study);
 std::string placement_json(const PlacementStudy& study);
 // A scenario that extends `file` by the best placement, to be written at `path`.
-std::string placed_scenario(const PlacementStudy& study, const std::string& file, const std::string& path);
+std::string placed_scenario(const PlacementStudy& study, const std::string& file, const Changes& changes,
+                            const std::string& path);
 
 // One fragmented cluster each, by its number: naive against found.
 struct FragmentedGain {

@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "hw/mixed_pools.h"
+#include "workloads/scenario/placement_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/study/search/divisors.h"
 #include "workloads/study/search/document_changes.h"
@@ -40,6 +41,8 @@ TrainingSpace::TrainingSpace(Document base, const Library& library, const SpaceF
       given_(given),
       fewer_(fewer) {
   for (const Pool& pool : scenario_.cluster->pools) devices_ += pool.devices();
+  const std::size_t named = placement_of(scenario_).devices.size();
+  if (named > 0) devices_ = static_cast<int>(named);
   node_ = scenario_.cluster->pools.front().node.accelerators;
   read_bundles(given);
 }
@@ -158,7 +161,8 @@ bool TrainingSpace::distinct(const PlanDegrees& d, const TrainingPlan& plan) con
   if (!replicas && (plan.zero > 0 || !plan.overlap_gradients)) return false;
   if (plan.zero >= 2 && !plan.overlap_gradients) return false;
   if (d.ep == 1 && !plan.overlap_dispatch_combine) return false;
-  return !plan.overlap_two_batch || (d.schedule == PipelineKind::k1F1B && d.ep > 1);
+  const bool can_pair = d.schedule == PipelineKind::k1F1B || d.schedule == PipelineKind::kInterleaved;
+  return !plan.overlap_two_batch || (can_pair && d.ep > 1);
 }
 
 TrainingSpace::Legal TrainingSpace::plan_of(const PlanDegrees& degrees, int bundle) const {
