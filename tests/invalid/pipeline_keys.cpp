@@ -6,7 +6,9 @@ using namespace moebius;
 TEST_CASE("a schedule is one of those that there are, slicing a name or a list") {
   check(
       kTraining,
-      {{"/plan/pp/schedule", "dualpip",
+      {{"/plan/memory_reserve", "300 GB",
+        "/plan/memory_reserve: expected less than the 85.5 GB of h800-sxm, found 300 GB"},
+       {"/plan/pp/schedule", "dualpip",
         R"(/plan/pp/schedule: expected one of "1f1b", "gpipe", "interleaved", "zb-h1", "zb-v", "dualpipe", )"
         R"("dualpipev", found "dualpip" (did you mean "dualpipe"?))"},
        {"/plan/pp/slicing", "uniform",

@@ -319,6 +319,12 @@ class StateChecks {
 
   // The smallest memory, the slowest chip: every stage is judged by them.
   void budget() {
+    for (const Pool& pool : scenario_.cluster->pools) {
+      const Accelerator& chip = pool.accelerator;
+      require(plan_.memory_reserve < chip.memory, "/plan/memory_reserve",
+              "expected less than the {} of {}, found {}", to_text(chip.memory), chip.id,
+              to_text(plan_.memory_reserve));
+    }
     if (plan_.recompute != RecomputePolicy::kHybrid) return;
     const Bytes said = plan_.recompute_budget;
     for (const Pool& pool : scenario_.cluster->pools) {

@@ -49,6 +49,22 @@ TEST_CASE("hybrid recomputation stays in its budget and computes no longer again
   CHECK(reverse_seconds(job) == kept_seconds);
 }
 
+// What is computed again for the gradients of inputs stays for those of weights.
+TEST_CASE("where nothing fits its budget hybrid recomputation fills the least that it can") {
+  for (const PipelineKind schedule : {PipelineKind::k1F1B, PipelineKind::kZbH1}) {
+    TrainingJob job = hybrid_job();
+    job.plan.schedule = schedule;
+    const Bytes keeps = memory_of(job).peak;
+    job.plan.recompute = RecomputePolicy::kFull;
+    const Bytes full = memory_of(job).peak;
+    job.plan.recompute = RecomputePolicy::kHybrid;
+    job.plan.recompute_budget = {1};
+    job.plan.keeps_to_budget = false;
+    CAPTURE(static_cast<int>(schedule), keeps.value, full.value);
+    CHECK(memory_of(job).peak.value == std::min(keeps.value, full.value));
+  }
+}
+
 // The second of a rank's two stages has neither the embedding nor the loss, whose tensors belong to no layer.
 TEST_CASE("hybrid recomputation chooses among what a stage computes in reverse") {
   const test::Scratch scratch;

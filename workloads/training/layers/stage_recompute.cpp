@@ -55,14 +55,14 @@ class RankRecompute {
     full_->full = true;
   }
 
-  // Where nothing fits, all layers of all stages.
+  // Where nothing fits, all layers of all stages, or none where that fills less.
   Choices choose(Bytes budget) {
     Choices kept = everywhere(nullptr);
     if (peak_of_(kept) <= budget) return kept;
     weigh();
     Choices best = choices_at(budget.value);
     if (peak_of_(best) > budget) best = everywhere(full_);
-    if (peak_of_(best) > budget) return best;
+    if (peak_of_(best) > budget) return peak_of_(kept) <= peak_of_(best) ? kept : best;
     double best_seconds = seconds_of(best);
     constexpr int kHalvings = 6;
     double low = budget.value, high = most_;

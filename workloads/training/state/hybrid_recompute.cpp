@@ -157,7 +157,9 @@ std::shared_ptr<const RecomputeChoice> HybridRecompute::choose(const StageSpec& 
   const Bytes budget = plan_.recompute_budget;
   const auto choice = choose(stage, budget);
   const bool fits = !choice || known_->of_full.peak <= budget || cost_of(stage, choice).peak <= budget;
-  if (fits || !plan_.keeps_to_budget) return choice;
+  if (fits) return choice;
+  // What is computed again for a reverse pass in two parts stays for the second one: then it may fill more.
+  if (!plan_.keeps_to_budget) return cost_of(stage, nullptr).peak <= known_->of_full.peak ? nullptr : choice;
   throw run_error(
       fmt::format("stage {} does not fit in its budget of {}: with all layers computed again it takes {}",
                   stage.stage, to_text(budget), to_text(known_->of_full.peak)));
