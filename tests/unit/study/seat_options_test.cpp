@@ -46,7 +46,7 @@ TEST_CASE("prompts stay whole in a search unless its space names ranks that cut 
   CHECK(option_text(prompts, cut) == "tp 1, cp 4, ep 8");
   const Document plan = parse_document(R"({"plan": {"prefill": {"token_budget": 512}}})", "s.json");
   CHECK(seat_settings(prompts, cut, plan)[0].value ==
-        R"({"pool": "p", "attention": {"tp": 1, "cp": 4}, "ep": {"degree": 8, "dispatch": "auto"}, )"
+        R"({"pool": "p", "attention": {"tp": 1, "cp": 4}, "ep": {"degree": 8}, )"
         R"("token_budget": 512})");
 }
 
@@ -55,7 +55,33 @@ TEST_CASE("a search computes shared experts where the given plan does") {
       parse_document(R"({"plan": {"decode": {"ep": {"degree": 2, "shared_experts": "fused"}}}})", "s.json");
   CHECK(seat_settings(seat_of(PoolRole::kDecode), {.tp = 1, .cp = 1, .ep = 8}, plan)[0].value ==
         R"({"pool": "p", "attention": {"tp": 1, "cp": 1}, )"
-        R"("ep": {"degree": 8, "dispatch": "auto", "shared_experts": "fused"}})");
+        R"("ep": {"degree": 8, "shared_experts": "fused"}})");
+}
+
+// What no option is about stays, or is left to the framework where nothing is said.
+TEST_CASE("tokens travel in a search as the given plan says, or as its framework does") {
+  const Document silent = parse_document(R"({"plan": {"framework": "sglang"}})", "s.json");
+  const Document told = parse_document(
+      R"({"plan": {"decode": {"ep": {"dispatch": "deepep", "communication_sms": 12}},
+                   "prefill": {"ep": {"degree": 2, "dispatch": "all-to-all"}}}})",
+      "s.json");
+  PoolSeat both = seat_of(PoolRole::kBoth);
+  const SeatOption plain{.tp = 1, .cp = 1, .ep = 8}, halves{.tp = 1, .cp = 1, .ep = 8, .overlapped = true};
+  const auto settings = [&](const SeatOption& option, const Document& base) {
+    const std::vector<Assignment> set = seat_settings(both, option, base);
+    return set[0].value + " " + set[1].value;
+  };
+  const std::string head = R"({"pool": "p", "attention": {"tp": 1, "cp": 1}, "ep": {"degree": 8)";
+  CHECK(settings(plain, silent) == head + R"(}} {"ep": {}})");
+  CHECK(settings(plain, told) ==
+        head + R"(, "dispatch": "deepep", "communication_sms": 12}} {"ep": {"dispatch": "all-to-all"}})");
+  // Two half batches have to be told.
+  CHECK(settings(halves, silent) == head +
+                                        R"(, "dispatch": "deepep-low-latency"}, "two_batch_overlap": true} )"
+                                        R"({"ep": {"dispatch": "deepep"}, "two_batch_overlap": true})");
+  CHECK(settings(halves, told) == head + R"(, "dispatch": "deepep", "communication_sms": 12}, )"
+                                         R"("two_batch_overlap": true} )"
+                                         R"({"ep": {"dispatch": "all-to-all"}, "two_batch_overlap": true})");
 }
 
 }  // namespace moebius

@@ -64,30 +64,55 @@ std::string rest_of(const Document& base, const std::string& pointer) {
   return text;
 }
 
-std::string exchange(const SeatOption& option, bool decodes) {
-  if (!option.overlapped) return R"("dispatch": "auto")";
-  return decodes ? R"("dispatch": "deepep-low-latency")" : R"("dispatch": "deepep")";
+// All that `base` says of a phase's expert parallelism but its degree, behind `first`. Two half batches have
+// to be told how tokens travel: where the plan does not, by the kernels made for the phase. On one pool
+// decode says where shared experts are computed.
+std::string experts_of(const Document& base, const std::string& phase, const std::string& first,
+                       const SeatOption& option, bool decodes, bool one_pool = false) {
+  const std::string said = text_at(base, phase + "/ep/dispatch");
+  const bool chosen = option.overlapped && (said.empty() || said == R"("auto")");
+  std::string text = first;
+  const auto add = [&](const std::string& key, const std::string& value) {
+    text += fmt::format(R"({}"{}": {})", text.empty() ? "" : ", ", key, value);
+  };
+  const Value* experts = value_at(base.root, phase + "/ep");
+  if (experts != nullptr && experts->kind == Value::Kind::kObject) {
+    for (std::size_t i = 0; i < experts->keys.size(); ++i) {
+      const std::string& key = experts->keys[i];
+      if (key == "degree" || (one_pool && key == "shared_experts") ||
+          (chosen && (key == "dispatch" || key == "communication_sms")))
+        continue;
+      add(key, one_line(experts->items[i]));
+    }
+  }
+  if (chosen) add("dispatch", decodes ? R"("deepep-low-latency")" : R"("deepep")");
+  return text;
 }
 
 std::string overlap(const SeatOption& option) {
   return option.overlapped ? R"(, "two_batch_overlap": true)" : "";
 }
 
-// As the given plan computes them.
-std::string shared_experts(const Document& base, const std::string& phase) {
-  const std::string where = text_at(base, phase + "/ep/shared_experts");
-  return where.empty() ? "" : R"(, "shared_experts": )" + where;
+// Of the ranks that cut prompts.
+std::string attended(const PoolSeat& seat, const SeatOption& option, const Document& base) {
+  const std::string by = option.cp > 1 ? text_at(base, seat.pointer + "/attention/attend_by") : "";
+  return by.empty() ? "" : R"(, "attend_by": )" + by;
 }
 
 std::string of_attention(const PoolSeat& seat, const SeatOption& option, const Document& base) {
   const bool decodes = seat.role != PoolRole::kPrefill;
-  if (!seat.expert_pool.empty())
+  if (!seat.expert_pool.empty()) {
+    // What is said of experts beside attention need not hold for those that stand apart.
+    const bool own = !text_at(base, seat.pointer + "/experts/pool").empty();
     return fmt::format(
-        R"({{"attention": {{"pool": "{}", "tp": 1}}, "experts": {{"pool": "{}"}}, "microbatches": {})",
-        seat.pool, seat.expert_pool, option.microbatches);
-  return fmt::format(R"({{"pool": "{}", "attention": {{"tp": {}, "cp": {}}}, "ep": {{"degree": {}, {}{}}}{})",
-                     seat.pool, option.tp, option.cp, option.ep, exchange(option, decodes),
-                     shared_experts(base, seat.pointer), overlap(option));
+        R"({{"attention": {{"pool": "{}", "tp": 1}}, "experts": {{"pool": "{}"}}, "microbatches": {}{})",
+        seat.pool, seat.expert_pool, option.microbatches,
+        own ? fmt::format(R"(, "ep": {{{}}})", experts_of(base, seat.pointer, "", option, decodes)) : "");
+  }
+  const std::string degree = fmt::format(R"("degree": {})", option.ep);
+  return fmt::format(R"({{"pool": "{}", "attention": {{"tp": {}, "cp": {}{}}}, "ep": {{{}}}{})", seat.pool,
+                     option.tp, option.cp, attended(seat, option, base),
+                     experts_of(base, seat.pointer, degree, option, decodes), overlap(option));
 }
 
 }  // namespace
@@ -117,8 +142,10 @@ std::vector<Assignment> seat_settings(const PoolSeat& seat, const SeatOption& op
   std::vector<Assignment> settings{
       {seat.pointer, of_attention(seat, option, base) + rest_of(base, seat.pointer) + "}"}};
   if (seat.role == PoolRole::kBoth && !seat.pointer.starts_with("/plan/pools/")) {
-    settings.push_back({"/plan/prefill", fmt::format(R"({{"ep": {{{}}}{}{}}})", exchange(option, false),
-                                                     overlap(option), rest_of(base, "/plan/prefill"))});
+    settings.push_back(
+        {"/plan/prefill",
+         fmt::format(R"({{"ep": {{{}}}{}{}}})", experts_of(base, "/plan/prefill", "", option, false, true),
+                     overlap(option), rest_of(base, "/plan/prefill"))});
   }
   return settings;
 }
