@@ -280,6 +280,7 @@ void set_only_phase(Scenario& scenario, const Place& at_prefill, const Place& at
   const PhaseKeys& other = decodes ? service.prefill : service.decode;
   if (!keys.placed && other.placed)
     keys.pool = other.pool, keys.dp = other.dp, keys.tp = other.tp, keys.ep = other.ep;
+  if (!keys.placed && keys.pp == 0) keys.pp = other.pp;
   service.phases = {phase_of(scenario, service.does, keys, decodes ? at_decode : at_prefill)};
 }
 

@@ -39,6 +39,11 @@ TEST_CASE("a phase alone that does not say how it is laid out is laid out as the
                                         {"/plan/decode", R"({"max_batch": 64})"},
                                         {"/plan/prefill/ep", R"({"degree": 8})"}});
   CHECK(decode.service.phases[0].plan.ep == 8);
+  const char* const stages = "smoke/serve-stages.json";
+  const Scenario in_two = read(stages, {{"/plan/phase", "prefill"}, {"/plan/steps", "surface"}});
+  CHECK(in_two.service.phases[0].plan.pp == 2);
+  CHECK(in_two.service.phases[0].plan.tp == 8);
+  CHECK(read(stages, {{"/plan/phase", "prefill"}, {"/plan/prefill/pp", "1"}}).service.phases[0].plan.pp == 1);
 }
 
 TEST_CASE("weights that leave no room are said with how they are laid out") {
