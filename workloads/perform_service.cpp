@@ -84,8 +84,8 @@ ServiceFigures service_figures(const Scenario& scenario, const ServingSystem& sy
 ServiceRecord record_of(const Scenario& scenario, const std::vector<ServicePool>& pools, const Hooks& hooks) {
   std::vector<RecordedPool> recorded;
   for (const ServicePool& pool : pools)
-    recorded.push_back({pool.job->scenario.cluster->pools.front().name,
-                        pool.phase.instances * pool.phase.plan.pp, pool.phase.plan.ranks()});
+    recorded.push_back({pool.job->scenario.cluster->pools.front().name, pool.phase.instances * lanes_of(pool),
+                        pool.phase.plan.ranks()});
   RecorderOptions options = scenario.timeline;
   if (!hooks.wants_spans) options.detail = Detail::kNone;
   return {std::move(recorded), options};

@@ -31,7 +31,7 @@ void set_engine_rules(const ServicePlan& service, const ServicePool& pool, Insta
   rules.gather_prompts = engine.gather_prompts;
   if (phase.role == PoolRole::kPrefill) return;
   rules.replica.slot_tokens = engine.slot_tokens;
-  rules.replica.host_pages = static_cast<std::int64_t>(engine.swap_space / pool.page_bytes) / phase.plan.pp;
+  rules.replica.host_pages = static_cast<std::int64_t>(engine.swap_space / pool.page_bytes) / lanes_of(pool);
   const Accelerator& chip = pool.job->scenario.cluster->pools.front().accelerator;
   rules.swap_seconds = pool.page_bytes / chip.host_rate / phase.plan.block_tokens;
   if (engine.launch == LaunchMode::kGraph)

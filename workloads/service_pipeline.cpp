@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "workloads/collective.h"
+#include "workloads/service_rules.h"
 #include "workloads/serving/token_ends.h"
 
 namespace moebius {
@@ -135,7 +136,7 @@ PipelineCost::Stage ServedPipeline::stage(int number) {
 
 std::vector<StepCost*> ServedPipeline::costs() {
   std::vector<StepCost*> costs;
-  for (const auto& cost : costs_) costs.insert(costs.end(), pool_.phase.plan.pp, cost.get());
+  for (const auto& cost : costs_) costs.insert(costs.end(), lanes_of(pool_), cost.get());
   return costs;
 }
 

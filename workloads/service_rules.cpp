@@ -31,6 +31,20 @@ std::int32_t of_lane(std::int32_t sequences, const ServingPlan& plan) {
   return (sequences + plan.pp - 1) / plan.pp;
 }
 
+namespace {
+
+// Sequences at once on a replica: whose states of delta networks have room, too.
+std::int32_t most_running(const ServicePool& pool) {
+  return pool.states > 0 ? pool.states : pool.phase.plan.max_batch;
+}
+
+}  // namespace
+
+// A lane without a sequence has no batch.
+int lanes_of(const ServicePool& pool) {
+  return std::min(pool.phase.plan.pp, most_running(pool));
+}
+
 PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   const Scenario& scenario = pool.job->scenario;
   const ServingPlan& plan = pool.phase.plan;
@@ -38,14 +52,15 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   PoolRules rules;
   rules.name = scenario.cluster->pools.front().name;
   rules.role = pool.phase.role;
-  rules.instances = pool.phase.instances * plan.pp;  // a lane of a pipeline counts as one
-  rules.lanes = plan.pp;
+  rules.lanes = lanes_of(pool);
+  rules.instances = pool.phase.instances * rules.lanes;  // a lane of a pipeline counts as one
+  rules.running = most_running(pool);
   rules.instance.replicas = plan.replicas();
   rules.instance.balance = service.balance;
   rules.instance.host = service.host;
   ReplicaRules& replica = rules.instance.replica;
   replica.policy = pool.phase.batching;
-  replica.max_running = of_lane(pool.states > 0 ? pool.states : plan.max_batch, plan);
+  replica.max_running = of_lane(rules.running, plan);
   replica.token_budget = plan.token_budget;
   replica.chunked = pool.phase.chunked;
   replica.page_tokens = plan.block_tokens;

@@ -11,8 +11,10 @@ namespace moebius {
 // devices' own.
 ByteRate send_rate(const Cluster& cluster, int ranks);
 
-// Of so many sequences at once on an instance, those of one lane of its pipeline.
+// Of so many sequences at once on a replica, those of the fullest lane of its pipeline.
 std::int32_t of_lane(std::int32_t sequences, const ServingPlan& plan);
+// Batches under way in a pipeline: as many as stages, but no more than sequences at once.
+int lanes_of(const ServicePool& pool);
 
 // Without costs, tiers and prices.
 PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool);

@@ -63,8 +63,9 @@ PoolRules TimedPool::rules(const ServicePlan& service) {
   if (pool_.phase.role != PoolRole::kDecode)
     tiers_usd_ = service.tiers.usd_per_node_hour() / accelerators_of_node();
   const PoolTariff of = tariff();
+  // A lane: its part of all stages.
   rules.usd_per_second =
-      (of.usd_per_hour + of.tiers_usd_per_hour) / 3600 * pool_.phase.plan.ranks();  // a lane: as one stage
+      (of.usd_per_hour + of.tiers_usd_per_hour) / 3600 * pool_.phase.plan.devices() / rules.lanes;
   return rules;
 }
 
@@ -86,10 +87,11 @@ ServicePoolFigures TimedPool::figures(const PoolFigures& run) {
   if (experts_) figures.experts = experts_->figures();
   if (pipeline_) {
     figures.pipeline = pipeline_->totals();
-    // Of stages, which parts of prompts fill though their lane goes on; a lane counts as one.
+    // Of stages, which parts of prompts fill though their lane goes on.
     const std::vector<double>& busy = figures.pipeline->busy;
     if (run.totals.busy.ns > 0)
-      figures.run.busy *= std::accumulate(busy.begin(), busy.end(), 0.0) / run.totals.busy.seconds();
+      figures.run.busy *= std::accumulate(busy.begin(), busy.end(), 0.0) / run.totals.busy.seconds() *
+                          lanes_of(pool_) / plan.pp;
   }
   return figures;
 }

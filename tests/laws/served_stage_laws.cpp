@@ -242,6 +242,43 @@ TEST_CASE("one stage is no pipeline") {
   CHECK(!a.report.service->pools.front().pipeline);
 }
 
+// What does not divide is shared out all the same: no more run at once than the plan says, and as many.
+TEST_CASE("lanes run together what a replica may run at once") {
+  RowCost cost;
+  for (const int running : {3, 7, 8}) {
+    INFO(running << " on three lanes");
+    SystemRules rules;
+    rules.pools = {paged_pool(PoolRole::kBoth, cost, 3)};
+    rules.pools[0].lanes = 3;
+    rules.pools[0].running = running;
+    rules.pools[0].instance.replica.pages = 640;
+    OpenFeed feed(std::make_unique<LargeRequests>());
+    ServingSystem system(rules, feed);
+    std::int64_t most = 0;
+    while (system.advance()) {
+      std::int64_t now = 0;
+      for (std::int32_t i = 0; i < 3; ++i) now += system.instance(i).replica(0).load().running;
+      most = std::max(most, now);
+    }
+    CHECK(system.metrics().figures().completed == 300);
+    CHECK(most == running);
+  }
+}
+
+TEST_CASE("fewer sequences than stages are as many batches under way, and one is served as by one lane") {
+  const std::vector<std::string> sets{"/workload/trace/requests=6", "/workload/trace/input=512",
+                                      "/workload/trace/output=8", "/workload/users=6"};
+  std::vector<std::string> one = sets, three = sets;
+  one.emplace_back("/plan/decode/max_batch=1");
+  three.emplace_back("/plan/decode/max_batch=3");
+  const Outcome alone = served(one), beside = served(three);
+  CHECK(alone.report.serving->completed == 6);
+  CHECK(beside.report.serving->completed == 6);
+  // Of two stages one stands idle at any time.
+  CHECK(alone.report.service->pools.front().run.busy < 0.5);
+  CHECK(beside.report.service->span < alone.report.service->span);
+}
+
 // Work conserving: a service of two stages answers all that it is asked, on twice the devices of one, between
 // once and twice as fast; and its cache has room for more than twice the tokens, as weights are cut, too.
 TEST_CASE("two stages are at most twice as fast as one") {

@@ -102,7 +102,7 @@ double Forecaster::until_room(const Instance& instance, int replica, const Forec
   const ReplicaLoad load = of.load();
   if (load.running == 0) return 0;
   const double slots =
-      static_cast<double>(load.waiting + load.expected + 1 + load.running - rules_.replica.max_running);
+      static_cast<double>(load.waiting + load.expected + 1 + load.running - of.max_running());
   const double page = rules_.replica.page_tokens;
   const double needed = static_cast<double>(of.prompt_tokens_before(request.priority) + load.expected_tokens +
                                             request.input - request.cached) /

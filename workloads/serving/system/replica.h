@@ -180,6 +180,7 @@ class Replica {
   std::int64_t free_pages() const;  // or those of blocks that nobody uses
   // Tokens of a prompt that it would not have to compute: leading blocks that it or its node's memory has.
   std::int64_t hit_tokens(kv::Chain chain) const;
+  std::int32_t max_running() const { return rules_.max_running; }
   std::int64_t peak_pages() const { return peak_pages_; }
   const PrefixTotals& prefixes() const { return prefixes_; }
   const SwapTotals& swaps() const { return swaps_; }

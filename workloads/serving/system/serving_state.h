@@ -83,12 +83,18 @@ struct ServingSystem::State {
     InstanceRules instance = pool.instance;
     instance.replica.hands_over = pool.role == PoolRole::kPrefill;
     for (std::int32_t i = 0; i < pool.instances; ++i) {
+      if (pool.running > 0) instance.replica.max_running = of_lane(pool, i % pool.lanes);
       state.instances.emplace_back(instance, pool.costs.empty() ? pool.cost : pool.costs[i]);
       places.push_back({index, i, 0});
     }
     for (std::int32_t i = 0; i < pool.instances; ++i) share_cache(state, pool.lanes, i);
     state.ports.resize(static_cast<std::size_t>(pool.instances) * pool.instance.replicas);
     state.tokens.resize(rules.classes.size());
+  }
+
+  // Lanes that share out what does not divide have one sequence more, the first of them.
+  static std::int32_t of_lane(const PoolRules& pool, std::int32_t lane) {
+    return pool.running / pool.lanes + (lane < pool.running % pool.lanes ? 1 : 0);
   }
 
   static void share_cache(PoolState& pool, int lanes, std::int32_t instance) {

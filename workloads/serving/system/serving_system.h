@@ -31,6 +31,8 @@ struct PoolRules {
   int instances = 1;
   int lanes =
       1;  // so many consecutive instances are lanes of one pipeline, whose replicas share a cache each
+  std::int32_t running =
+      0;  // sequences at once on a replica, which its lanes share out; 0: the replicas' own rules say
   StepCost* cost = nullptr;             // outlives the system; forecasts are made from it
   std::vector<StepCost*> costs = {};    // the same by instance, where theirs differ; empty: `cost`
   std::optional<WanRules> wan = {};     // between users and the pool; nothing: no time and no limit
