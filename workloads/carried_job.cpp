@@ -9,6 +9,7 @@
 #include "workloads/service_experts.h"
 #include "workloads/service_pools.h"
 #include "workloads/service_rules.h"
+#include "workloads/service_tariff.h"
 #include "workloads/serving/request_lengths.h"
 
 namespace moebius {
@@ -159,7 +160,8 @@ void judge_by_classes(const ServiceFigures& service, ServingFigures& figures) {
   figures.goodput_rps = static_cast<double>(met) / service.span.seconds();
 }
 
-ServiceFigures carried_figures(const Job& job) {
+// Simulated, the scenario's devices did it, as far as prices and power go; otherwise whoever executed it.
+ServiceFigures carried_figures(const Job& job, bool simulated) {
   const ServingSystem& system = job.serving->system();
   const CarriedService& service = job.serving->service();
   ServiceFigures figures;
@@ -173,7 +175,9 @@ ServiceFigures carried_figures(const Job& job) {
     of.devices = pool.rules.instances * pool.plan.ranks();
     of.pages = pool.rules.instance.replica.pages;
     of.timed_iterations = runs[p].totals.iterations;
+    const Pool& devices = job.scenario.cluster->pools[job.scenario.service.phases[p].pool];
     of.tariff.accelerator = "what executed it";
+    if (simulated) of.tariff = tariff_of(devices);
     of.experts = job.serving->experts(static_cast<int>(p));
   }
   figures.shares = system.metrics().shares();

@@ -12,7 +12,7 @@ namespace moebius {
 void carry_out(Job& job);
 
 // Of such a job, once it is done.
-ServiceFigures carried_figures(const Job& job);
+ServiceFigures carried_figures(const Job& job, bool simulated);
 void judge_by_classes(const ServiceFigures& service, ServingFigures& figures);
 
 }  // namespace moebius

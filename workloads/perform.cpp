@@ -151,7 +151,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   if (job.serving) {
     outcome.report.serving = job.serving->figures(job.scenario.goal);
     if (!job.scenario.service.phases.empty()) {
-      outcome.report.service = carried_figures(job);
+      outcome.report.service = carried_figures(job, facts.on_cluster);
       judge_by_classes(*outcome.report.service, *outcome.report.serving);
       if (!job.again) outcome.report.metrics.makespan = job.serving->system().span();
     }
