@@ -53,6 +53,14 @@ TEST_CASE("a whole service says what does not fit together") {
   check(kApart, "/plan/cache/block_tokens", "48",
         "/plan/cache/block_tokens: pages of 48 tokens do not divide the traffic's blocks of 512");
   check(kApart, "/workload/trace", R"({"path": ""})", "/workload/trace/path: expected a file, found \"\"");
+  const char* const beside =
+      "/workload/trace/requests: \"requests\" counts only with a generator in place of \"path\"";
+  check(kApart, "/workload/trace", R"({"path": "a.jsonl", "requests": 50, "rate": 99})", beside);
+  CHECK_THAT(refusal(kApart, {{"/workload/trace/path", "a.jsonl"}, {"/workload/trace/requests", "50"}}),
+             Catch::EndsWith(beside));
+  // A path on the command line stands in for what the file says.
+  CHECK(refusal(kApart, "/workload/trace/path", "a.jsonl") == "");
+  CHECK(refusal(kApart, "/workload/trace", R"({"path": "a.jsonl", "block_tokens": 512})") == "");
   check(kApart, "/workload/trace/input", "100",
         "/workload/trace/input: \"input\" counts only with generator \"batch\"");
 }

@@ -38,17 +38,39 @@ constexpr std::array kDrawnKeys{
     "shared_tokens", "shared_prompts", "pause",     "images",       "image_tokens",   "context_tokens",
     "arrivals",      "rate",           "variation", "period",       "amplitude"};
 
+// Those of them that say nothing of a file's requests: blocks and images count beside one, too.
+constexpr std::array kGeneratorKeys{"generator",      "requests",       "turns",          "spread",
+                                    "first_tokens",   "further_tokens", "output_tokens",  "shared_tokens",
+                                    "shared_prompts", "pause",          "context_tokens", "arrivals",
+                                    "rate",           "variation",      "period",         "amplitude"};
+
 constexpr int kDefaultKind = 1;  // conversation
+
+// A path on the command line, or in a scenario that extends another, stands in for the generator of the file
+// below it, whose keys may stay there.
+bool stands_in(const std::string& path_file, int path_line, const std::string& key_file, int key_line) {
+  return key_line != 0 && (path_line == 0 || path_file != key_file);
+}
+
+void refuse_generator_keys(const Section& section) {
+  const Place path = section.place_of("path");
+  for (const char* key : kGeneratorKeys) {
+    const Place at = section.place_of(key);
+    section.allow_only(key, stands_in(path.file, path.line, at.file, at.line),
+                       "a generator in place of \"path\"");
+  }
+}
 
 std::optional<TraceFile> read_file(Section& section, std::int64_t block_tokens) {
   const std::string path = section.text(
       "path", "",
       "a file of requests, or a mix of clients (.json), in place of the generator, whose keys then count for "
-      "nothing");
+      "nothing where it stands in for them: on the command line, or in a scenario that extends theirs");
   const auto format = section.choice<TraceFormat>("format", kFormats, TraceFormat::kAuto, "of the file");
   section.allow_only("format", !path.empty(), "path");
   if (path.empty() && section.given("path")) section.place_of("path").fail("expected a file, found \"\"");
   if (path.empty()) return std::nullopt;
+  refuse_generator_keys(section);
   std::filesystem::path at = path;
   const Place place = section.place_of("path");
   if (place.line != 0 && at.is_relative()) at = std::filesystem::path(place.file).parent_path() / at;
@@ -148,6 +170,24 @@ TrafficSource read_source(Section& section, const TrafficKind& kind, std::uint64
 constexpr double kMostRequests = 1e9, kMostOfBatch = 1 << 22;
 
 }  // namespace
+
+void keep_path_alone(Document& document) {
+  Value* trace = &document.root;
+  for (const char* key : {"workload", "trace"}) {
+    if (trace->kind != Value::Kind::kObject || trace->find(key) == nullptr) return;
+    trace = &trace->items[trace->find(key) - trace->items.data()];
+  }
+  if (trace->kind != Value::Kind::kObject || trace->find("path") == nullptr) return;
+  const auto file_of = [&](const Value& value) { return value.origin ? *value.origin : document.file; };
+  const Value path = *trace->find("path");
+  for (const char* key : kGeneratorKeys) {
+    const Value* item = trace->find(key);
+    if (item == nullptr || !stands_in(file_of(path), path.line, file_of(*item), item->line)) continue;
+    const auto at = item - trace->items.data();
+    trace->keys.erase(trace->keys.begin() + at);
+    trace->items.erase(trace->items.begin() + at);
+  }
+}
 
 TrafficSource read_traffic(Section section, std::uint64_t seed) {
   const std::vector<Named<int>> rows = generators();

@@ -12,6 +12,10 @@ namespace moebius {
 
 TrafficSource read_traffic(Section section, std::uint64_t seed);
 
+// Where a path on the command line stands in for the generator of the scenario's file, that one's keys go: a
+// document that is written has no command line beside it.
+void keep_path_alone(Document& document);
+
 // The same, or a batch: requests that are all there at the beginning.
 struct ServedTraffic {
   std::optional<TrafficSource> source;  // nothing: a batch

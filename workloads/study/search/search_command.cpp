@@ -18,6 +18,7 @@
 #include "workloads/report/run_directory.h"
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/scenario/traffic_keys.h"
 #include "workloads/study/search/document_changes.h"
 #include "workloads/study/search/serving_search.h"
 #include "workloads/study/search/space_check.h"
@@ -56,6 +57,7 @@ Document document_of(const ScenarioArguments& arguments) {
     set_at_pointer(document, set.substr(0, equals), set.substr(equals + 1));
   }
   if (arguments.changes.seed) set_at_pointer(document, "/seed", std::to_string(*arguments.changes.seed));
+  keep_path_alone(document);
   return document;
 }
 
