@@ -248,6 +248,24 @@ TEST_CASE("users ask again when they have their answer, though others were answe
   CHECK(1000 * figures.e2e.mean / metrics.span().seconds() == Approx(8).epsilon(0.03));
 }
 
+// What the host takes before a request can be scheduled is no link's.
+TEST_CASE("the time of requests on links and that at the host are told apart") {
+  RowCost cost;
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kBoth, cost, 1, 1)};
+  rules.pools[0].instance.host.reception = Time{100'000'000};
+  const auto shares = [&] {
+    return metrics_of(rules,
+                      std::make_unique<OpenFeed>(std::make_unique<EqualRequests>(20, Time{100'000}, 500, 20)))
+        .shares();
+  };
+  CHECK(shares().reception == Approx(2));
+  CHECK(shares().network == 0);
+  rules.pools[0].wan = WanRules{{500'000'000}, {1e12}};
+  CHECK(shares().reception == Approx(2));
+  CHECK(shares().network == Approx(20).epsilon(0.01));
+}
+
 // Two hundred within 20 ms, each received for 100: of those that come before the first is there four are
 // taken.
 TEST_CASE("requests on their way are in the queue that is limited") {

@@ -62,7 +62,8 @@ void add_service(FigureTree& tree, const ServiceFigures& service, const ServiceP
                                                         {"prefill", shares.prefill},
                                                         {"handover", shares.handover},
                                                         {"decode", shares.decode},
-                                                        {"network", shares.network}}});
+                                                        {"network", shares.network},
+                                                        {"reception", shares.reception}}});
   FigureTree pools;
   for (const ServicePoolFigures& pool : service.pools) {
     FigureTree& parts =
@@ -188,8 +189,8 @@ void rejected_lines(Out out, const ServiceFigures& service) {
 
 void service_lines(Out out, const ServiceFigures& service) {
   const TimeShares& shares = service.shares;
-  const double all =
-      shares.encode + shares.queue + shares.prefill + shares.handover + shares.decode + shares.network;
+  const double all = shares.encode + shares.queue + shares.prefill + shares.handover + shares.decode +
+                     shares.network + shares.reception;
   const auto share = [&](double part) { return all > 0 ? 100 * part / all : 0; };
   fmt::format_to(out,
                  "  of their time      queue {:.1f}%, prefill {:.1f}%, handover {:.1f}%, decode {:.1f}%\n",
@@ -197,6 +198,8 @@ void service_lines(Out out, const ServiceFigures& service) {
   if (service.encoder) fmt::format_to(out, "{}", encoder_text(*service.encoder, share(shares.encode)));
   if (shares.network > 0)
     fmt::format_to(out, "  on links to pools  {:.1f}% of their time\n", share(shares.network));
+  if (shares.reception > 0)
+    fmt::format_to(out, "  received by host   {:.1f}% of their time\n", share(shares.reception));
   rejected_lines(out, service);
   if (service.transferred_bytes > 0)
     fmt::format_to(out, "  handed over        {}\n", to_text(Bytes{service.transferred_bytes}));

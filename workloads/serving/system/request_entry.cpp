@@ -124,6 +124,7 @@ void ServingSystem::State::arrive() {
   const Time reception = pool_of(*at).instance.host.receiving(input);
   if (!wan && reception.ns == 0) return take_in(id);
   const Time there = wan ? pools[at->pool].in.pass(now, input * wan->input_bytes, *wan) : now;
+  live[id].moments.received = reception;
   post(later(there, reception), ServiceEvent::Kind::kArrival, id);
 }
 

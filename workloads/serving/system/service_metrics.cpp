@@ -36,7 +36,8 @@ void ServiceMetrics::finished(const RequestMoments& request) {
   figures.ttft.add(ttft_of(request));
   figures.e2e.add(request.last_token + request.last_back - request.arrival);
   if (request.output > 1) figures.tpot.add(tpot_of(request));
-  shares_.network += (request.there + request.last_back).seconds();
+  shares_.network += (request.there - request.received + request.last_back).seconds();
+  shares_.reception += request.received.seconds();
   const Time there = request.arrival + request.there;
   const Time ready = request.encoded == kForever ? there : request.encoded;
   shares_.encode += (ready - there).seconds();

@@ -24,6 +24,7 @@ struct RequestMoments {
   // Of the link to a pool that stands elsewhere: until the prompt is there, and from when the first and the
   // last token are made until the user has them.
   Time there, first_back, last_back;
+  Time received;  // of `there`: what the host takes before a request can be scheduled
   std::int32_t input = 0, output = 0;
   std::int32_t brought = 0;  // of `output`: tokens that were there when it came
   std::int32_t service_class = 0;
@@ -31,7 +32,7 @@ struct RequestMoments {
 
 // Where the time of finished requests went, in seconds of all requests together.
 struct TimeShares {
-  double encode = 0, queue = 0, prefill = 0, handover = 0, decode = 0, network = 0;
+  double encode = 0, queue = 0, prefill = 0, handover = 0, decode = 0, network = 0, reception = 0;
 };
 
 // Why a request is not served.

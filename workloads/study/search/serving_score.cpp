@@ -20,9 +20,13 @@ double ratio(double part, double whole) {
 std::vector<std::pair<std::string, double>> parts_of_request(const Report& report) {
   const TimeShares& shares = report.service->shares;
   const auto count = static_cast<double>(std::max<std::int64_t>(1, report.serving->completed));
-  return {{"in the queue", shares.queue / count},     {"in prefill", shares.prefill / count},
-          {"between pools", shares.handover / count}, {"in decoding", shares.decode / count},
-          {"in encoders", shares.encode / count},     {"on links to users", shares.network / count}};
+  return {{"in the queue", shares.queue / count},
+          {"in prefill", shares.prefill / count},
+          {"between pools", shares.handover / count},
+          {"in decoding", shares.decode / count},
+          {"in encoders", shares.encode / count},
+          {"on links to users", shares.network / count},
+          {"received by the host", shares.reception / count}};
 }
 
 // Half of the interval of what the service's own pace decides.
