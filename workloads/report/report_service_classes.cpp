@@ -18,6 +18,30 @@ double million(double usd, std::int64_t tokens) {
   return share(1e6 * usd, static_cast<double>(tokens));
 }
 
+// Over no tokens and no time there is no rate.
+Figure rate(double whole, double of) {
+  return figure_if(of > 0, share(whole, of));
+}
+
+Figure a_million(double usd, std::int64_t tokens) {
+  return rate(1e6 * usd, static_cast<double>(tokens));
+}
+
+std::string text_if(bool exists, const std::string& text) {
+  return exists ? text : "-";
+}
+
+ClassTokens tokens_of(const ServicePoolFigures& pool) {
+  ClassTokens sum;
+  for (const ClassTokens& of : pool.run.tokens) sum.input += of.input, sum.output += of.output;
+  return sum;
+}
+
+// What a device takes is in the catalog.
+bool power_known(const ServicePoolFigures& pool) {
+  return pool.tariff.watts > 0;
+}
+
 std::int64_t paid_tokens(std::int64_t input, std::int64_t output, PoolRole does) {
   return (does == PoolRole::kDecode ? 0 : input) + output;
 }
@@ -39,7 +63,7 @@ FigureTree class_tree(const ServiceFigures& service, std::size_t index, PoolRole
     const double usd = service.cost.class_usd[index];
     tree.rows.emplace_back("usd", usd);
     tree.rows.emplace_back("usd_per_million_tokens",
-                           million(usd, paid_tokens(of.run.input, of.run.output, does)));
+                           a_million(usd, paid_tokens(of.run.input, of.run.output, does)));
   }
   tree.parts = {{"ttft_s", spread_tree(of.run.ttft.spread())},
                 {"tpot_s", spread_tree(of.run.tpot.spread())},
@@ -50,18 +74,33 @@ FigureTree class_tree(const ServiceFigures& service, std::size_t index, PoolRole
 
 FigureTree pool_cost_tree(const ServicePoolFigures& pool, const PoolCost& cost, bool prompts) {
   FigureTree tree;
+  const ClassTokens tokens = tokens_of(pool);
   if (pool.tariff.usd_per_hour > 0) {
     tree.rows = {{"usd_per_hour_of_a_device", pool.tariff.usd_per_hour},
                  {"usd", cost.usd},
                  {"usd_idle", cost.usd_idle}};
     tree.rows.emplace_back("usd_per_million_input_tokens",
-                           figure_if(prompts, 1e6 * cost.usd_per_input_token));
-    tree.rows.emplace_back("usd_per_million_output_tokens", 1e6 * cost.usd_per_output_token);
+                           figure_if(prompts && tokens.input > 0, 1e6 * cost.usd_per_input_token));
+    tree.rows.emplace_back("usd_per_million_output_tokens",
+                           figure_if(tokens.output > 0, 1e6 * cost.usd_per_output_token));
   }
   if (pool.tariff.tiers_usd_per_hour > 0)
     tree.rows.emplace_back("tiers_usd_per_hour_of_a_device", pool.tariff.tiers_usd_per_hour);
-  tree.rows.emplace_back("joules", cost.joules);
+  tree.rows.emplace_back("joules", figure_if(power_known(pool), cost.joules));
   return tree;
+}
+
+// "; 0.2 USD a million tokens in, 1.3 out": of those that there are.
+std::string price_of_tokens(const ServicePoolFigures& pool, const PoolCost& cost, bool prompts) {
+  const ClassTokens tokens = tokens_of(pool);
+  std::string text;
+  const auto add = [&text](double usd, const char* way) {
+    text += fmt::format("{}{:.3g} {}{}", text.empty() ? "; " : ", ", 1e6 * usd,
+                        text.empty() ? "USD a million tokens " : "", way);
+  };
+  if (prompts && tokens.input > 0) add(cost.usd_per_input_token, "in");
+  if (tokens.output > 0) add(cost.usd_per_output_token, "out");
+  return text;
 }
 
 std::string price_source(const PoolTariff& tariff) {
@@ -100,20 +139,22 @@ void add_cost(FigureTree& tree, const ServiceFigures& service, PoolRole does) {
       }
     }
     input += static_cast<double>(all.input) * all.encoders.usd_per_input_token;
-    cost.rows = {{"usd_per_hour", share(all.usd * 3600, service.span.seconds())},
+    cost.rows = {{"usd_per_hour", rate(all.usd * 3600, service.span.seconds())},
                  {"usd", all.usd},
                  {"usd_idle", all.usd_idle}};
     if (all.usd_unused > 0) cost.rows.emplace_back("usd_unused", all.usd_unused);
     if (all.encoders.usd > 0) cost.rows.emplace_back("usd_encoders", all.encoders.usd);
     cost.rows.emplace_back("usd_per_million_tokens",
-                           million(all.usd, paid_tokens(all.input, all.output, does)));
-    cost.rows.emplace_back("usd_per_million_input_tokens", figure_if(prompts, million(input, all.input)));
-    cost.rows.emplace_back("usd_per_million_output_tokens", million(output, all.output));
+                           a_million(all.usd, paid_tokens(all.input, all.output, does)));
+    cost.rows.emplace_back("usd_per_million_input_tokens", a_million(input, prompts ? all.input : 0));
+    cost.rows.emplace_back("usd_per_million_output_tokens", a_million(output, all.output));
     std::int64_t good = 0;
     for (const ServiceClassFigures& of : service.classes) good += of.run.met;
-    cost.rows.emplace_back("usd_per_thousand_good_requests", share(1e3 * all.usd, static_cast<double>(good)));
+    cost.rows.emplace_back("usd_per_thousand_good_requests", rate(1e3 * all.usd, static_cast<double>(good)));
   }
-  cost.rows.emplace_back("joules_per_output_token", share(all.joules, static_cast<double>(all.output)));
+  const bool powers = std::all_of(service.pools.begin(), service.pools.end(), power_known);
+  cost.rows.emplace_back("joules_per_output_token",
+                         rate(all.joules, powers ? static_cast<double>(all.output) : 0));
   FigureTree pools;
   for (std::size_t i = 0; i < service.pools.size(); ++i)
     pools.parts.emplace_back(service.pools[i].run.name,
@@ -131,15 +172,15 @@ std::string classes_text(const ServiceFigures& service, PoolRole does) {
   for (std::size_t i = 0; i < service.classes.size(); ++i) {
     const ServiceClassFigures& of = service.classes[i];
     const double met = share(static_cast<double>(of.run.met), static_cast<double>(of.run.submitted));
-    const std::string usd =
-        service.cost.unknown.empty()
-            ? fmt::format("{:.3g}",
-                          million(service.cost.class_usd[i], paid_tokens(of.run.input, of.run.output, does)))
-            : "-";
+    const std::int64_t tokens = paid_tokens(of.run.input, of.run.output, does);
+    const std::string usd = text_if(service.cost.unknown.empty() && tokens > 0,
+                                    fmt::format("{:.3g}", million(service.cost.class_usd[i], tokens)));
+    const auto at = [](const LatencyHistogram& times, double share) {
+      return text_if(times.count() > 0, seconds_text(times.at(share)));
+    };
     fmt::format_to(out, "  {:<14} {:>10} {:>10} {:>9.1f}% {:>10} {:>10} {:>10} {:>14}\n", of.name,
-                   grouped(of.run.submitted), grouped(of.run.rejected), 100 * met,
-                   seconds_text(of.run.ttft.at(0.5)), seconds_text(of.run.ttft.at(0.99)),
-                   seconds_text(of.run.tpot.at(0.5)), usd);
+                   grouped(of.run.submitted), grouped(of.run.rejected), 100 * met, at(of.run.ttft, 0.5),
+                   at(of.run.ttft, 0.99), at(of.run.tpot, 0.5), usd);
   }
   return text;
 }
@@ -169,12 +210,8 @@ std::string cost_text(const ServiceFigures& service, PoolRole does) {
   for (std::size_t i = 0; i < service.pools.size(); ++i) {
     const ServicePoolFigures& pool = service.pools[i];
     const PoolCost& of = all.pools[i];
-    const std::string tokens =
-        prompts ? fmt::format("{:.3g} USD a million tokens in, {:.3g} out", 1e6 * of.usd_per_input_token,
-                              1e6 * of.usd_per_output_token)
-                : fmt::format("{:.3g} USD a million tokens out", 1e6 * of.usd_per_output_token);
-    fmt::format_to(out, "  {}: {} at {:.3g} USD an hour ({}); {}\n", pool.run.name, pool.tariff.accelerator,
-                   pool.tariff.usd_per_hour, price_source(pool.tariff), tokens);
+    fmt::format_to(out, "  {}: {} at {:.3g} USD an hour ({}){}\n", pool.run.name, pool.tariff.accelerator,
+                   pool.tariff.usd_per_hour, price_source(pool.tariff), price_of_tokens(pool, of, prompts));
     if (pool.tariff.tiers_usd_per_hour > 0)
       fmt::format_to(out, "  {}: a device's share of host memory and drives {:.3g} USD an hour, in these\n",
                      pool.run.name, pool.tariff.tiers_usd_per_hour);
@@ -186,6 +223,7 @@ std::string cost_text(const ServiceFigures& service, PoolRole does) {
   if (all.usd_unused > 0)
     fmt::format_to(out, "  pools that served nobody are {:.1f}% of it, and in no class's\n",
                    100 * share(all.usd_unused, all.usd));
+  if (!std::all_of(service.pools.begin(), service.pools.end(), power_known)) return text;
   fmt::format_to(
       out,
       "  energy             {:.3g} J a token generated: an estimate, TDP while busy, and what nodes take\n",

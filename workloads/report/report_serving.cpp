@@ -80,6 +80,7 @@ void add_service(FigureTree& tree, const ServiceFigures& service, const ServiceP
 }
 
 void spread_line(Out out, std::string_view name, const Spread& spread) {
+  if (spread.none) return;
   fmt::format_to(out, "  {:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", name, seconds_text(spread.mean),
                  seconds_text(spread.p50), seconds_text(spread.p90), seconds_text(spread.p95),
                  seconds_text(spread.p99));

@@ -1,4 +1,4 @@
-// The percentiles of a report.
+// The percentiles of a report; of no values there are none.
 #pragma once
 
 #include "workloads/report/report_serving.h"
@@ -7,11 +7,12 @@
 namespace moebius {
 
 inline FigureTree spread_tree(const Spread& spread) {
-  return {{{"mean", spread.mean},
-           {"p50", spread.p50},
-           {"p90", spread.p90},
-           {"p95", spread.p95},
-           {"p99", spread.p99}}};
+  const bool some = !spread.none;
+  return {{{"mean", figure_if(some, spread.mean)},
+           {"p50", figure_if(some, spread.p50)},
+           {"p90", figure_if(some, spread.p90)},
+           {"p95", figure_if(some, spread.p95)},
+           {"p99", figure_if(some, spread.p99)}}};
 }
 
 }  // namespace moebius

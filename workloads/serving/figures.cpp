@@ -39,7 +39,7 @@ struct Samples {
 }  // namespace
 
 Spread spread_of(std::vector<double> values) {
-  if (values.empty()) return {};
+  if (values.empty()) return {.none = true};
   std::sort(values.begin(), values.end());
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
   return {sum / static_cast<double>(values.size()), at_share(values, 0.5), at_share(values, 0.9),

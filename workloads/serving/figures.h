@@ -12,8 +12,9 @@ namespace moebius {
 // In seconds. Percentiles interpolate between the two nearest of the sorted values.
 struct Spread {
   double mean = 0, p50 = 0, p90 = 0, p95 = 0, p99 = 0;
+  bool none = false;  // of no values at all: zeros that say nothing
 };
-Spread spread_of(std::vector<double> values);  // zeros when there are none
+Spread spread_of(std::vector<double> values);
 
 // The moments of one request.
 struct RequestTimes {

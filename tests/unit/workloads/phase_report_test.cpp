@@ -68,4 +68,41 @@ TEST_CASE("a header tells the format of experts where it is another") {
   CHECK_THAT(reported(kDecode), Contains("qwen3-30b-a3b, bf16, cache bf16\n"));
 }
 
+// Too long for any cache, and answers that end with their first token.
+TEST_CASE("what no request has is null and no zero") {
+  const std::string apart = "smoke/serve-apart.json --set ";
+  const std::string nobody =
+      apart + R"('/workload/trace={"generator": "batch", "requests": 2, "input": 4000000, "output": 2}')";
+  const Document none = parse_document(reported(nobody + " --json"), "report.json");
+  CHECK(none.root.find("requests")->find("rejected")->integer == 2);
+  for (const char* key : {"ttft_s", "tpot_s", "itl_s", "e2e_s"}) CHECK(is_null(none, key));
+  for (const char* key : {"usd_per_million_tokens", "usd_per_million_output_tokens",
+                          "usd_per_thousand_good_requests", "joules_per_output_token"}) {
+    INFO(key);
+    const Value* figure = none.root.find("cost")->find(key);
+    CHECK((figure == nullptr || figure->kind == Value::Kind::kNull));
+  }
+  const std::string one_token =
+      apart + R"('/workload/trace={"generator": "batch", "requests": 2, "input": 512, "output": 1}')";
+  CHECK_THAT(reported(one_token), Contains("TTFT") && !Contains("TPOT ") && !Contains("ITL"));
+  const Document one = parse_document(reported(one_token + " --json"), "report.json");
+  for (const char* key : {"tpot_s", "itl_s"}) CHECK(is_null(one, key));
+  for (const char* key : {"ttft_s", "e2e_s"}) CHECK_FALSE(is_null(one, key));
+}
+
+TEST_CASE("a service that is simulated op by op has the price and the power of its devices") {
+  const std::string carried = "smoke/serve-carried.json --json --set /plan/steps=";
+  const Document full = parse_document(reported(carried + "full"), "report.json"),
+                 surface = parse_document(reported(carried + "surface"), "report.json");
+  const auto cost = [](const Document& report, const char* key) {
+    const Value* figure = report.root.find("cost")->find(key);
+    REQUIRE(figure != nullptr);
+    return figure->number;
+  };
+  CHECK(cost(full, "usd_per_hour") > 0);
+  CHECK(cost(full, "usd_per_hour") == Approx(cost(surface, "usd_per_hour")));
+  CHECK(cost(full, "joules_per_output_token") ==
+        Approx(cost(surface, "joules_per_output_token")).epsilon(0.1));
+}
+
 }  // namespace moebius

@@ -60,7 +60,7 @@ double LatencyHistogram::at(double share) const {
 }
 
 Spread LatencyHistogram::spread() const {
-  return {mean(), at(0.5), at(0.9), at(0.95), at(0.99)};
+  return {mean(), at(0.5), at(0.9), at(0.95), at(0.99), count_ == 0};
 }
 
 void LatencyHistogram::merge(const LatencyHistogram& other) {
