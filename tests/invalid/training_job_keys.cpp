@@ -58,6 +58,10 @@ TEST_CASE(
   CHECK(
       refusal(kRl, "/workload/rl/rollout/tokens_per_s_per_device", "10") ==
       R"(s.json:17: /workload/rl/rollout/serving: expected either tokens_per_s_per_device or a serving plan, found both)");
+  CHECK(refusal(kRl, "/faults",
+                R"([{"at": "0 s", "kind": "slow-node", "where": {"node": 1}, "share": 0.5}])") ==
+        "s.json: --set /faults: faults are not followed through the phases of job \"rl\" so far: expected "
+        "none");
   CHECK(refusal(kRl, "/plan/save", "dir") ==
         "s.json:11: /plan: a step of reinforcement learning is not saved or resumed so far");
 }

@@ -141,6 +141,9 @@ void check_training_job(const Scenario& scenario, const Document& document) {
                           work.sequence_length, rl.response_tokens));
   if (!scenario.save.empty() || scenario.resume)
     place_at(document, "/plan").fail("a step of reinforcement learning is not saved or resumed so far");
+  if (!scenario.faults.empty())
+    place_at(document, "/faults")
+        .fail("faults are not followed through the phases of job \"rl\" so far: expected none");
 }
 
 }  // namespace moebius
