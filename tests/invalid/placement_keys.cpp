@@ -19,10 +19,13 @@ TEST_CASE("devices of a placement are runs of devices that there are and enough 
            R"(/plan/placement/devices: expected runs of devices from 0 to 63, as "0-7, 16-23", found "0-64")"},
           {"/plan/placement/devices", "0-7;9",
            R"(/plan/placement/devices: expected runs of devices from 0 to 63, as "0-7, 16-23", found "0-7;9")"},
-          {"/plan/placement/devices", "0-31",
-           R"(/plan/placement/devices: 64 ranks do not fit on 32 devices)"},
           {"/plan/placement/devices", "0-62, 5", R"(/plan/placement/devices: a device is named twice)"},
       });
+  // Without a degree of replicas there are as many as the devices named have room for.
+  CHECK(
+      refusal(kMoe64, {{"/plan/placement/devices", "0-31"}, {"/plan/dp/degree", "32"}}) ==
+      "s.json: --set /plan/dp/degree: tp 1 x cp 1 x pp 2 x dp 32 = 64 ranks do not fit on the 32 devices of "
+      "/plan/placement/devices");
 }
 
 TEST_CASE("each rank of a placement has a device of its own") {

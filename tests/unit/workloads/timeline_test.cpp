@@ -197,7 +197,7 @@ TEST_CASE("what is not a timeline is refused with a sentence") {
   const std::string bytes = saved(small_timeline());
   REQUIRE(refusal(std::string()) == "t.mtl: too short for a timeline: 0 bytes");
   REQUIRE(refusal(std::string(100, 'x')) == "t.mtl: not a timeline of moebius");
-  REQUIRE(refusal(with(bytes, 8, std::uint32_t{1})) == "t.mtl: timeline of version 1, expected 5");
+  REQUIRE(refusal(with(bytes, 8, std::uint32_t{1})) == "t.mtl: timeline of version 1, expected 6");
   const auto size = bytes.size();
   REQUIRE(refusal(bytes.substr(0, size - 1)) ==
           fmt::format("t.mtl: {} bytes, expected {}: truncated?", size - 1, size));
