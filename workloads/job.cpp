@@ -50,8 +50,7 @@ void unfold_where_ranks_differ(Scenario& scenario) {
 }
 
 Scenario read(Document& document, const Changes& changes, const Library& library) {
-  apply_sets(changes.sets, document);
-  if (changes.seed) set_at_pointer(document, "/seed", std::to_string(*changes.seed));
+  apply(changes, document);
   Scenario scenario = read_scenario(document, library.hardware, library.models);
   if (changes.unfold) {
     scenario.plan.fold = scenario.collective.fold = scenario.serving.fold = false;
@@ -126,6 +125,11 @@ TrainingJob on_devices(const Scenario& scenario, const Document& document, Train
 }
 
 }  // namespace
+
+void apply(const Changes& changes, Document& document) {
+  apply_sets(changes.sets, document);
+  if (changes.seed) set_at_pointer(document, "/seed", std::to_string(*changes.seed));
+}
 
 Job read_job(const std::string& file, const Changes& changes, const Library& library) {
   Document document = load_scenario(file);

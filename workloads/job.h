@@ -24,6 +24,9 @@ struct Changes {
   bool unfold = false;  // every rank by itself, every op in the timeline
 };
 
+// Its values and seed, in the document itself.
+void apply(const Changes& changes, Document& document);
+
 struct Job;
 
 // A phase of a step of reinforcement learning.

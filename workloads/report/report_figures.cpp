@@ -36,10 +36,6 @@ double rest(double whole, double part) {
   return left > rounding ? left : 0;
 }
 
-}  // namespace
-
-namespace {
-
 // What a token costs forward; experts that it was dropped from are no work.
 double forward_flops(const Model& model, std::int64_t length, bool causal, double dropped) {
   const double all = forward_flops_per_token(model, length, causal).value;

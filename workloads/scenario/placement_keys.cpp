@@ -77,6 +77,12 @@ RankPlacement placement_of(const Scenario& scenario) {
   return placement;
 }
 
+std::int64_t devices_for_ranks(const Scenario& scenario) {
+  const std::size_t named = placement_of(scenario).devices.size();
+  const std::int64_t all = devices_of(scenario);
+  return named > 0 ? std::min(all, static_cast<std::int64_t>(named)) : all;
+}
+
 void check_placement(const RankPlacement& placement, const Scenario& scenario, const Document& document) {
   if (!placement.any()) return;
   const auto require = [&](bool holds, const char* key, const std::string& sentence) {

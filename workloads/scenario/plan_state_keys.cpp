@@ -87,7 +87,7 @@ constexpr std::array kShardBuffers{
 
 }  // namespace
 
-// dp.degree 0: all devices of the pool.
+// dp.degree 0: all devices that ranks may stand on.
 void read_data_parallelism(Section section, TrainingPlan& plan) {
   plan.dp = static_cast<int>(
       section.integer("degree", {0, 1 << 20}, 0, "replicas of the model; 0: as many as the devices allow"));

@@ -61,13 +61,10 @@ class TrainingChecks {
   // tp * cp * pp * dp = ranks = devices of the pool, or fewer when the plan says dp.degree.
   void degrees() {
     const std::vector<Pool>& pools = scenario_.cluster->pools;
-    std::int64_t devices = 0;
-    for (const Pool& pool : pools) devices += pool.devices();
-    const std::size_t named = placement_of(scenario_).devices.size();
-    if (named > 0) devices = std::min(devices, static_cast<std::int64_t>(named));
-    const std::string of = named > 0           ? "/plan/placement/devices"
-                           : pools.size() == 1 ? fmt::format("pool \"{}\"", pools.front().name)
-                                               : fmt::format("{} pools", pools.size());
+    const std::int64_t devices = devices_for_ranks(scenario_);
+    std::string of = pools.size() == 1 ? fmt::format("pool \"{}\"", pools.front().name)
+                                       : fmt::format("{} pools", pools.size());
+    if (!placement_of(scenario_).devices.empty()) of = "/plan/placement/devices";
     const std::int64_t replica = std::int64_t{plan_.tp} * plan_.cp * plan_.pp;
     if (plan_.dp == 0) {
       require(devices % replica == 0, "/plan",

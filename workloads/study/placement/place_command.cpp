@@ -49,11 +49,15 @@ int place(const PlaceArguments& arguments, const ChosenExecutor& executor) {
   require_apart("--out", arguments.out, arguments.scenario);
   if (!arguments.out.empty()) require_writable(arguments.out);
   const Library library(*executor.data);
+  Document scenario = load_scenario(arguments.scenario);
+  apply(arguments.changes, scenario);
   const PlacementStudy study =
-      study_placement({load_scenario(arguments.scenario), arguments.changes, library, executor.start,
+      study_placement({scenario, library, executor.start,
                        static_cast<int>(within("--finalists", arguments.finalists, kMostFinalists, 4))});
+  const bool changed = !arguments.changes.sets.empty() || arguments.changes.seed;
   if (!arguments.out.empty())
-    write_file(arguments.out, placed_scenario(study, arguments.scenario, arguments.changes, arguments.out));
+    write_file(arguments.out, changed ? placed_scenario(study, scenario)
+                                      : placed_scenario(study, arguments.scenario, arguments.out));
   print(arguments.json ? placement_json(study) : placement_text(study));
   return 0;
 }

@@ -3,8 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "workloads/scenario/extended_document.h"
-#include "workloads/set_option.h"
 #include "workloads/study/placement/placement_study.h"
 #include "workloads/training/rank_placement.h"
 
@@ -40,25 +38,33 @@ std::string placement_json(const PlacementStudy& study) {
   return json.dump(2) + "\n";
 }
 
-std::string placed_scenario(const PlacementStudy& study, const std::string& file, const Changes& changes,
-                            const std::string& path) {
+namespace {
+
+Json placement_of(const PlacementStudy& study) {
+  return {{"order", "naive"}, {"ranks", device_ranges(study.best().placed.device_of_rank)}};
+}
+
+std::string name_of(const PlacementStudy& study) {
+  return study.name + ", placed";
+}
+
+}  // namespace
+
+std::string placed_scenario(const PlacementStudy& study, const std::string& file, const std::string& path) {
   namespace fs = std::filesystem;
-  const Json placement{{"order", "naive"}, {"ranks", device_ranges(study.best().placed.device_of_rank)}};
-  if (!changes.sets.empty() || changes.seed) {  // written out whole
-    Document document = load_scenario(file);
-    apply_sets(changes.sets, document);
-    if (changes.seed) set_at_pointer(document, "/seed", std::to_string(*changes.seed));
-    set_at_pointer(document, "/plan/placement", placement.dump());
-    set_at_pointer(document, "/name", Json(study.name + ", placed").dump());
-    return to_json(document.root) + "\n";
-  }
   const fs::path directory = fs::absolute(path).parent_path();
   const Json json{{"moebius", 1},
                   {"extends", fs::relative(fs::absolute(file), directory).string()},
                   {"kind", "training"},
-                  {"name", study.name + ", placed"},
-                  {"plan", {{"placement", placement}}}};
+                  {"name", name_of(study)},
+                  {"plan", {{"placement", placement_of(study)}}}};
   return json.dump(2) + "\n";
+}
+
+std::string placed_scenario(const PlacementStudy& study, Document scenario) {
+  set_at_pointer(scenario, "/plan/placement", placement_of(study).dump());
+  set_at_pointer(scenario, "/name", Json(name_of(study)).dump());
+  return to_json(scenario.root) + "\n";
 }
 
 std::string fragmented_json(const std::vector<FragmentedGain>& gains) {

@@ -8,7 +8,6 @@
 #include "hw/mixed_pools.h"
 #include "workloads/crew.h"
 #include "workloads/scenario/placement_keys.h"
-#include "workloads/set_option.h"
 #include "workloads/study/placement/fragmented_clusters.h"
 #include "workloads/study/placement/placed_job.h"
 
@@ -18,23 +17,11 @@ namespace {
 constexpr const char* kOrder = "/plan/placement/order";
 constexpr const char* kRanks = "/plan/placement/ranks";
 
-// The scenario as it is changed: a placement that a change sets gives way to those that are tried.
-Document changed(Document document, const PlacingRequest& request) {
-  apply_sets(request.changes.sets, document);
-  return document;
-}
-
-Changes without_sets(Changes changes) {
-  changes.sets.clear();
-  return changes;
-}
-
 double step_seconds(Document document, const std::vector<std::int32_t>& device_of_rank,
                     const PlacingRequest& request) {
-  document = changed(std::move(document), request);
   set_at_pointer(document, kOrder, "\"naive\"");
   set_at_pointer(document, kRanks, fmt::format("\"{}\"", device_ranges(device_of_rank)));
-  Job job = read_job(std::move(document), without_sets(request.changes), request.library);
+  Job job = read_job(std::move(document), {}, request.library);
   job.scenario.timeline.detail = Detail::kNone;
   require_fit(job);
   const Outcome outcome = perform(job, request.start, {.wants_spans = false, .quiet = true});
@@ -48,10 +35,9 @@ Job naive_job(Document document, const PlacingRequest& request) {
   if (kind != nullptr && kind->text != to_string(ScenarioKind::kTraining))
     throw input_error(
         fmt::format("{}: expected a training scenario to place, found {}", document.file, kind->excerpt()));
-  document = changed(std::move(document), request);
   set_at_pointer(document, kOrder, "\"naive\"");
   set_at_pointer(document, kRanks, "\"\"");
-  Job job = read_job(std::move(document), without_sets(request.changes), request.library);
+  Job job = read_job(std::move(document), {}, request.library);
   if (!job.training)
     throw input_error(fmt::format("{}: expected a training scenario to place, found {}", job.scenario.file,
                                   to_string(job.scenario.kind)));
@@ -118,7 +104,7 @@ std::vector<FragmentedGain> study_fragmented(std::uint64_t first, int count, con
   work_side_by_side(count, [&](std::size_t i) {
     const FragmentedCluster cluster = fragmented_cluster(first + i);
     const PlacementStudy study = study_placement(
-        {parse_document(cluster.scenario, fmt::format("<fragmented {}>", first + i)), {}, library, start});
+        {parse_document(cluster.scenario, fmt::format("<fragmented {}>", first + i)), library, start});
     gains[i] = {cluster.name,
                 study.best().placed.how,
                 cluster.whole_nodes,

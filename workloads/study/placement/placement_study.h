@@ -33,8 +33,7 @@ struct PlacementStudy {
 };
 
 struct PlacingRequest {
-  Document scenario;
-  Changes changes;
+  Document scenario;  // as it is changed
   const Library& library;
   const StartExecutor& start;
   int finalists = 4;
@@ -46,8 +45,9 @@ PlacementStudy study_placement(const PlacingRequest& request);
 std::string placement_text(const PlacementStudy& study);
 std::string placement_json(const PlacementStudy& study);
 // A scenario that extends `file` by the best placement, to be written at `path`.
-std::string placed_scenario(const PlacementStudy& study, const std::string& file, const Changes& changes,
-                            const std::string& path);
+std::string placed_scenario(const PlacementStudy& study, const std::string& file, const std::string& path);
+// The whole of one that was changed.
+std::string placed_scenario(const PlacementStudy& study, Document scenario);
 
 // One fragmented cluster each, by its number: naive against found.
 struct FragmentedGain {

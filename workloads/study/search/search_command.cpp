@@ -50,13 +50,7 @@ int number(const std::optional<std::int64_t>& given, int otherwise, int least, c
 
 Document document_of(const ScenarioArguments& arguments) {
   Document document = load_scenario(arguments.file);
-  for (const std::string& set : arguments.changes.sets) {
-    const std::size_t equals = set.find('=');
-    if (set.empty() || set[0] != '/' || equals == std::string::npos)
-      throw input_error(fmt::format("--set: expected /json/pointer=value, found \"{}\"", set));
-    set_at_pointer(document, set.substr(0, equals), set.substr(equals + 1));
-  }
-  if (arguments.changes.seed) set_at_pointer(document, "/seed", std::to_string(*arguments.changes.seed));
+  apply(arguments.changes, document);
   keep_path_alone(document);
   return document;
 }

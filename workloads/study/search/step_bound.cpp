@@ -114,35 +114,6 @@ class Walk {
   std::vector<double> free_, ended_, busy_, update_, travel_, held_, peak_;  // by rank
 };
 
-// Each rank goes as far as it can, again and again. Microbatches of one stage are told apart by their number.
-class Ordering {
- public:
-  explicit Ordering(const StagePlacement& placement) : placement_(placement) {}
-
-  bool can(int rank, const Pass& pass) const {
-    if (pass.runs_forward()) {
-      const int stage = placement_.stage_of(rank, pass.part.chunk);
-      if (stage > 0 && forward_.count({stage - 1, pass.part.microbatch}) == 0) return false;
-    }
-    if (!pass.runs_backward()) return true;
-    const PassPart& part = pass.backward_part();
-    const int stage = placement_.stage_of(rank, part.chunk);
-    return stage + 1 == placement_.stages() ? forward_.count({stage, part.microbatch}) > 0
-                                            : backward_.count({stage + 1, part.microbatch}) > 0;
-  }
-
-  void mark(int rank, const Pass& pass) {
-    if (pass.runs_forward())
-      forward_.insert({placement_.stage_of(rank, pass.part.chunk), pass.part.microbatch});
-    const PassPart& part = pass.backward_part();
-    if (pass.runs_backward()) backward_.insert({placement_.stage_of(rank, part.chunk), part.microbatch});
-  }
-
- private:
-  const StagePlacement& placement_;
-  std::set<std::pair<int, int>> forward_, backward_;  // stage, microbatch
-};
-
 PassOrder::Counts counted(const std::vector<Pass>& passes) {
   PassOrder::Counts counts;
   for (const Pass& pass : passes) {
@@ -159,21 +130,10 @@ PassOrder::Counts counted(const std::vector<Pass>& passes) {
   return counts;
 }
 
-PassOrder ordered(const std::vector<std::vector<Pass>>& passes, const StagePlacement& placement) {
-  Ordering ordering(placement);
-  PassOrder order;
+PassOrder ordered(const PipelineSpec& spec, const StagePlacement& placement) {
+  const std::vector<std::vector<Pass>> passes = pipeline_passes(spec);
+  PassOrder order{run_order(passes, placement), depends_on_times(spec.kind), {}};
   for (const std::vector<Pass>& of_rank : passes) order.counts.push_back(counted(of_rank));
-  std::vector<std::size_t> next(passes.size(), 0);
-  for (bool found = true; found;) {
-    found = false;
-    for (int rank = 0; rank < static_cast<int>(passes.size()); ++rank) {
-      std::size_t& at = next[rank];
-      for (; at < passes[rank].size() && ordering.can(rank, passes[rank][at]); ++at, found = true) {
-        ordering.mark(rank, passes[rank][at]);
-        order.turns.push_back({rank, passes[rank][at]});
-      }
-    }
-  }
   return order;
 }
 
@@ -185,11 +145,7 @@ std::shared_ptr<const PassOrder> PassOrders::of(const TrainingPlan& plan, int mi
   const Key key{static_cast<int>(spec.kind), spec.ranks, spec.chunks, microbatches, spec.pairs};
   const std::lock_guard lock(mutex_);
   std::shared_ptr<const PassOrder>& known = known_[key];
-  if (!known) {
-    PassOrder order = ordered(pipeline_passes(spec), StagePlacement(plan));
-    order.depends_on_times = depends_on_times(spec.kind);
-    known = std::make_shared<const PassOrder>(std::move(order));
-  }
+  if (!known) known = std::make_shared<const PassOrder>(ordered(spec, StagePlacement(plan)));
   return known;
 }
 
@@ -200,7 +156,7 @@ StepBound step_bound(const PlanFacts& facts, const PassOrder& order, const Stage
     for (int rank = 0; rank < placement.ranks(); ++rank) walk.take_all(rank, order.counts[rank]);
     return walk.bound();
   }
-  for (const PassOrder::Turn& turn : order.turns) walk.take(turn.rank, turn.pass);
+  for (const RankPass& turn : order.turns) walk.take(turn.rank, turn.pass);
   return walk.bound();
 }
 

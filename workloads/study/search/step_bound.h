@@ -26,11 +26,7 @@ struct StepBound {
 
 // The passes of a pipeline in an order in which each comes after those that it waits for.
 struct PassOrder {
-  struct Turn {
-    int rank = 0;
-    Pass pass;
-  };
-  std::vector<Turn> turns;
+  std::vector<RankPass> turns;
   bool depends_on_times = false;  // the turns are those for equal times: others are as possible
 
   // Of a rank that compute, each with how many are alike but for their microbatches.

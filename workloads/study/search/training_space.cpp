@@ -40,9 +40,7 @@ TrainingSpace::TrainingSpace(Document base, const Library& library, const SpaceF
       scenario_(read_scenario(base_, library.hardware, library.models)),
       given_(given),
       fewer_(fewer) {
-  for (const Pool& pool : scenario_.cluster->pools) devices_ += pool.devices();
-  const std::size_t named = placement_of(scenario_).devices.size();
-  if (named > 0) devices_ = static_cast<int>(named);
+  devices_ = static_cast<int>(devices_for_ranks(scenario_));
   node_ = scenario_.cluster->pools.front().node.accelerators;
   read_bundles(given);
 }

@@ -303,19 +303,20 @@ SliceChoice balanced_choice(const SlicingInput& input, const SliceLoads& loads,
 // the schedule takes least.
 DynamicSlices slice_dynamically(const SlicingInput& input) {
   constexpr int kRounds = 6;
+  constexpr const char* kByMoving = "by moving single layers";
   const StagePlacement placement(input.plan);
   const PipelineSpec spec = pipeline_spec(input.plan, input.workload.num_microbatches(input.plan));
   const SliceLoads loads = slice_loads(input);
   const SliceChoice balanced = balanced_choice(input, loads, placement);
-  DynamicSlices slices{balanced, balanced.cost};
+  DynamicSlices slices{balanced, balanced.cost, "as by FLOPs"};
   slices.choice.cost.fullest = slices.balanced.fullest = share_filled(input, loads.room, balanced.layers);
   double seconds = step_seconds(loads, spec, placement, balanced.layers);
-  const auto consider = [&](SliceChoice choice) {
+  const auto consider = [&](SliceChoice choice, const char* how) {
     choice.cost.fullest = share_filled(input, loads.room, choice.layers);
     const double takes = step_seconds(loads, spec, placement, choice.layers);
     const double filled = choice.cost.fullest, known = slices.choice.cost.fullest;
     const bool is_better = known <= 1 ? filled <= 1 && takes < seconds : filled < known;
-    if (is_better) slices.choice = std::move(choice), seconds = takes;
+    if (is_better) slices.choice = std::move(choice), slices.how = how, seconds = takes;
     return filled;
   };
   SliceLoads roomy = loads;
@@ -324,7 +325,7 @@ DynamicSlices slice_dynamically(const SlicingInput& input) {
   for (int round = 0; round < kRounds; ++round) {
     SliceChoice choice = search_slices(roomy, placement);
     choice.cost = cost_of_slices(loads, placement, choice.layers);
-    const double filled = consider(choice);
+    const double filled = consider(choice, choice.exact ? "" : kByMoving);
     if (filled <= 1) break;
     counted = std::min(0.97 * counted, choice.cost.fullest / filled);
     for (std::size_t rank = 0; rank < loads.room.size(); ++rank)
@@ -333,7 +334,7 @@ DynamicSlices slice_dynamically(const SlicingInput& input) {
   if (placement.chunks() > 1) {  // where how a rank's layers lie over its chunks counts too
     SliceChoice moved{with_layers_moved(loads, spec, placement, slices.choice.layers), {}, false};
     moved.cost = cost_of_slices(loads, placement, moved.layers);
-    consider(std::move(moved));
+    consider(std::move(moved), kByMoving);
   }
   return slices;
 }
@@ -344,7 +345,7 @@ std::string describe(const DynamicSlices& slices) {
       "slicing        dynamic{}: layers {}; slowest rank {:.4g} ms a microbatch (by FLOPs {:.4g} ms), "
       "fullest "
       "{:.1f}% (by FLOPs {:.1f}%)\n",
-      slices.choice.exact ? "" : " (by moving single layers)", fmt::join(slices.choice.layers, " "),
+      slices.how.empty() ? "" : fmt::format(" ({})", slices.how), fmt::join(slices.choice.layers, " "),
       1e3 * cost.slowest_rank, 1e3 * balanced.slowest_rank, 100 * cost.fullest, 100 * balanced.fullest);
 }
 

@@ -33,7 +33,8 @@ std::vector<StageSeconds> stage_seconds(const SlicingInput& input, const std::ve
 
 struct DynamicSlices {
   SliceChoice choice;
-  SliceCost balanced;  // of slices by FLOPs
+  SliceCost balanced;    // of slices by FLOPs
+  std::string how = {};  // the choice was found, where not by the exact search; for people
 };
 
 DynamicSlices slice_dynamically(const SlicingInput& input);

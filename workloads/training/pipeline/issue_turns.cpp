@@ -1,5 +1,6 @@
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,7 +24,8 @@ class Turns {
       for (std::size_t rank = 0; rank < passes_.size(); ++rank) {
         if (issued[rank] || next_[rank] == passes_[rank].size() || !can_issue(static_cast<int>(rank)))
           continue;
-        mark(static_cast<int>(rank), passes_[rank][next_[rank]++]);
+        order_.push_back({static_cast<int>(rank), passes_[rank][next_[rank]++]});
+        mark(order_.back().rank, order_.back().pass);
         issued[rank] = found = true;
       }
     }
@@ -31,8 +33,11 @@ class Turns {
     for (std::size_t rank = 0; rank < issued.size(); ++rank) {
       if (issued[rank]) ranks.push_back(static_cast<int>(rank));
     }
+    CHECK(!ranks.empty(), fmt::format("no pass can be issued after {}", order_.size()));
     return ranks;
   }
+
+  std::vector<RankPass> take_order() { return std::move(order_); }
 
   bool done() const {
     for (std::size_t rank = 0; rank < passes_.size(); ++rank) {
@@ -77,6 +82,7 @@ class Turns {
   const StagePlacement& placement_;
   std::vector<std::size_t> next_;
   std::set<Work> forward_, backward_;  // issued
+  std::vector<RankPass> order_;
 };
 
 }  // namespace
@@ -85,11 +91,15 @@ std::vector<std::vector<int>> issue_turns(const std::vector<std::vector<Pass>>& 
                                           const StagePlacement& placement) {
   Turns turns(passes, placement);
   std::vector<std::vector<int>> all;
-  while (!turns.done()) {
-    all.push_back(turns.turn());
-    CHECK(!all.back().empty(), fmt::format("no pass can be issued after {} turns", all.size() - 1));
-  }
+  while (!turns.done()) all.push_back(turns.turn());
   return all;
+}
+
+std::vector<RankPass> run_order(const std::vector<std::vector<Pass>>& passes,
+                                const StagePlacement& placement) {
+  Turns turns(passes, placement);
+  while (!turns.done()) turns.turn();
+  return turns.take_order();
 }
 
 }  // namespace moebius

@@ -94,6 +94,14 @@ std::vector<std::vector<Pass>> pipeline_passes(const PipelineSpec& spec);
 std::vector<std::vector<int>> issue_turns(const std::vector<std::vector<Pass>>& passes,
                                           const StagePlacement& placement);
 
+// The same passes one by one, each after those that it needs.
+struct RankPass {
+  int rank = 0;
+  Pass pass;
+};
+std::vector<RankPass> run_order(const std::vector<std::vector<Pass>>& passes,
+                                const StagePlacement& placement);
+
 // A chunk that reads tokens or labels (of the first and of the last stage) loads each microbatch before its
 // forward pass: `ahead` of them before the first one, then one after each forward pass. With ahead - 1
 // microbatches read while another one is in use, and all buffers full, loading waits.

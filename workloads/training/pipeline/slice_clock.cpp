@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
-
-#include "hw/error.h"
 
 namespace moebius {
 namespace {
@@ -34,56 +31,39 @@ std::vector<std::vector<double>> seconds_of(const SliceLoads& loads, const Stage
 class SliceClock {
  public:
   SliceClock(const PipelineSpec& spec, const StagePlacement& placement)
-      : placement_(placement), microbatches_(spec.microbatches), passes_(pipeline_passes(spec)) {}
+      : placement_(placement),
+        microbatches_(spec.microbatches),
+        order_(run_order(pipeline_passes(spec), placement)) {}
 
-  // Each rank goes as far as it can, again and again.
   double run(const std::vector<std::vector<double>>& seconds) {
     const std::size_t places = std::size_t(placement_.stages()) * microbatches_;
-    forward_.assign(places, -1), backward_.assign(places, -1);
-    std::vector<std::size_t> next(passes_.size(), 0);
-    std::vector<double> free(passes_.size(), 0);
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::size_t rank = 0; rank < passes_.size(); ++rank) {
-        for (; next[rank] < passes_[rank].size(); ++next[rank], moved = true) {
-          const Pass& pass = passes_[rank][next[rank]];
-          const std::optional<double> begin = begin_of(static_cast<int>(rank), pass);
-          if (!begin) break;
-          free[rank] = std::max(free[rank], *begin) + duration(seconds[rank], pass);
-          end(static_cast<int>(rank), pass, free[rank]);
-        }
-      }
+    forward_.assign(places, 0), backward_.assign(places, 0);
+    std::vector<double> free(placement_.ranks(), 0);
+    for (const auto& [rank, pass] : order_) {
+      const double begin = std::max({free[rank], before_forward(rank, pass), before_backward(rank, pass)});
+      free[rank] = begin + duration(seconds[rank], pass);
+      if (pass.runs_forward()) at(forward_, rank, pass.part) = free[rank];
+      if (pass.runs_backward()) at(backward_, rank, pass.backward_part()) = free[rank];
     }
-    for (std::size_t rank = 0; rank < passes_.size(); ++rank)
-      CHECK(next[rank] == passes_[rank].size(), "a pass waits for ever");
     return *std::max_element(free.begin(), free.end());
   }
 
  private:
-  double& at(std::vector<double>& ends, int stage, int microbatch) {
-    return ends[std::size_t(stage) * microbatches_ + microbatch];
+  double& at(std::vector<double>& ends, int rank, const PassPart& part, int further = 0) {
+    const int stage = placement_.stage_of(rank, part.chunk) + further;
+    return ends[std::size_t(stage) * microbatches_ + part.microbatch];
   }
 
-  // When what it waits for has ended; nothing as long as that is not known.
-  std::optional<double> begin_of(int rank, const Pass& pass) {
-    double begin = 0;
-    const auto wait = [&](double end) {
-      if (end < 0) return false;
-      begin = std::max(begin, end);
-      return true;
-    };
-    if (pass.runs_forward()) {
-      const int stage = placement_.stage_of(rank, pass.part.chunk);
-      if (stage > 0 && !wait(at(forward_, stage - 1, pass.part.microbatch))) return {};
-    }
-    if (pass.runs_backward()) {
-      const PassPart& part = pass.backward_part();
-      const int stage = placement_.stage_of(rank, part.chunk);
-      const bool last = stage + 1 == placement_.stages();
-      if (!wait(last ? at(forward_, stage, part.microbatch) : at(backward_, stage + 1, part.microbatch)))
-        return {};
-    }
-    return begin;
+  // When what the pass waits for in that direction has ended.
+  double before_forward(int rank, const Pass& pass) {
+    const bool waits = pass.runs_forward() && placement_.stage_of(rank, pass.part.chunk) > 0;
+    return waits ? at(forward_, rank, pass.part, -1) : 0;
+  }
+  double before_backward(int rank, const Pass& pass) {
+    if (!pass.runs_backward()) return 0;
+    const PassPart& part = pass.backward_part();
+    const bool last = placement_.stage_of(rank, part.chunk) + 1 == placement_.stages();
+    return last ? at(forward_, rank, part) : at(backward_, rank, part, +1);
   }
 
   static double duration(const std::vector<double>& seconds, const Pass& pass) {
@@ -103,17 +83,10 @@ class SliceClock {
     return 0;
   }
 
-  void end(int rank, const Pass& pass, double when) {
-    if (pass.runs_forward())
-      at(forward_, placement_.stage_of(rank, pass.part.chunk), pass.part.microbatch) = when;
-    const PassPart& part = pass.backward_part();
-    if (pass.runs_backward()) at(backward_, placement_.stage_of(rank, part.chunk), part.microbatch) = when;
-  }
-
   const StagePlacement& placement_;
   int microbatches_;
-  std::vector<std::vector<Pass>> passes_;   // by rank
-  std::vector<double> forward_, backward_;  // ends by stage and microbatch; -1: not yet
+  std::vector<RankPass> order_;
+  std::vector<double> forward_, backward_;  // ends by stage and microbatch
 };
 
 // The schedule of a few microbatches and of twice as many, from which those of many follow.
