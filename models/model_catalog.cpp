@@ -59,6 +59,12 @@ std::string beside(const Place& place, const std::string& path) {
   return (std::filesystem::path(place.file).parent_path() / path).string();
 }
 
+Model imported_model(Reader& reader) {
+  const std::string path = reader.text("hf_config");
+  if (path.empty()) reader.place_of("hf_config").fail("expected a file, found \"\"");
+  return model_from_hf_config(load_document(beside(reader.place_of("hf_config"), path)));
+}
+
 }  // namespace
 
 ModelCatalog::ModelCatalog(const std::string& data_dir) {
@@ -140,18 +146,14 @@ Model ModelCatalog::model(const Value& value, const Place& place) const {
     if (index < 0) place.fail(unknown(value.text));
     return models_[index];
   }
-  const std::string forms = R"(a model name, {"hf_config": PATH} or {"base": NAME, ...changes})";
+  const std::string forms = R"(a model name, {"hf_config": PATH, ...changes} or {"base": NAME, ...changes})";
   if (value.kind != Value::Kind::kObject)
     place.fail(fmt::format("expected {}, found {}", forms, value.excerpt()));
   Reader reader(value, place);
-  if (reader.has("hf_config")) {
-    const std::string path = reader.text("hf_config");
-    reader.finish();
-    if (path.empty()) reader.place_of("hf_config").fail("expected a file, found \"\"");
-    return model_from_hf_config(load_document(beside(reader.place_of("hf_config"), path)));
-  }
-  if (!reader.has("base")) place.fail(fmt::format("expected {}, found an object with neither", forms));
-  Model base = model(reader.value("base"), reader.place_of("base"));
+  const bool imported = reader.has("hf_config");
+  if (imported == reader.has("base"))
+    place.fail(fmt::format("expected {}, found an object with {}", forms, imported ? "both" : "neither"));
+  const Model base = imported ? imported_model(reader) : model(reader.value("base"), reader.place_of("base"));
   Model changed = read_architecture(reader, base);
   reader.finish();
   if (changed == base) return base;

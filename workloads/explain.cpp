@@ -143,25 +143,27 @@ std::string explain_step(const Timeline& timeline, std::int32_t step) {
   return text + ops_table(rows, layer);
 }
 
-// Steps of the class in the middle by work: iterations of a service, of which not every class takes part in
-// each.
-std::vector<std::int32_t> steps_of(const Timeline& timeline) {
-  const std::vector<std::int32_t> classes = classes_by_work(timeline);
+// Iterations of a service, of which not every class takes part in each.
+std::vector<std::int32_t> steps_of(const Timeline& timeline, std::int32_t rank_class) {
   std::vector<std::int32_t> steps;
   for (const SubmissionRow& row : timeline.submissions)
-    if (row.rank_class == classes[classes.size() / 2]) steps.push_back(row.step);
+    if (row.rank_class == rank_class) steps.push_back(row.step);
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   return steps;
 }
 
 std::string explain_iterations(const Timeline& timeline) {
-  const std::vector<std::int32_t> steps = steps_of(timeline);
+  const std::vector<std::int32_t> classes = classes_by_work(timeline);
+  const std::int32_t typical = classes[classes.size() / 2];  // by work
+  const std::vector<std::int32_t> steps = steps_of(timeline, typical);
   const std::size_t middle = steps.size() / 2;
-  std::string text = fmt::format("the first of {} iterations, by layer\n\n{}", steps.size(),
+  const std::string of_class =
+      timeline.class_ranks.size() > 1 ? fmt::format(" of class {}", typical) : std::string();
+  std::string text = fmt::format("the first of {} iterations{}, by layer\n\n{}", steps.size(), of_class,
                                  explain_step(timeline, steps.front()));
   if (middle > 0)
-    text += fmt::format("\niteration {} of {}, by layer\n\n{}", middle + 1, steps.size(),
+    text += fmt::format("\niteration {} of {}{}, by layer\n\n{}", middle + 1, steps.size(), of_class,
                         explain_step(timeline, steps[middle]));
   return text;
 }

@@ -134,7 +134,7 @@ std::string layout_text(const ServingPlan& plan) {
 
 // What a device of a stage holds.
 struct StageRoom {
-  Bytes weights, page_bytes, state_bytes;
+  Bytes weights, work, page_bytes, state_bytes;
   std::int64_t pages = 0;
   std::int32_t states = 0;
 };
@@ -150,20 +150,19 @@ StageRoom room_of_stage(const ServicePool& pool, const Job& job, const ServicePl
     stage.page_bytes += page_bytes(pool.drafter->scenario);
   }
   stage.weights += encoder_weights(job.scenario, service.encoder, pool.phase.role);
-  const Bytes work =
-      memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
+  stage.work = memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
   const Bytes share = memory.capacity * service.device_share;
-  const Bytes room = cache_room(service, memory.capacity, stage.weights, work);
+  const Bytes room = cache_room(service, memory.capacity, stage.weights, stage.work);
   if (stage.page_bytes > room)
     throw run_error(fmt::format(
         "{}: {} of weights ({}) leave no room for a page of the cache in {} of a device of "
         "pool \"{}\"",
         job.scenario.name, to_text(stage.weights), layout_text(pool.phase.plan), to_text(share), name));
-  if (service.share_of == CacheShare::kHeld && share + work > memory.capacity)
+  if (service.share_of == CacheShare::kHeld && share + stage.work > memory.capacity)
     throw run_error(
         fmt::format("{}: an iteration of {} tokens needs {} beside weights and cache, and a device "
                     "of pool \"{}\" leaves {}",
-                    job.scenario.name, pool.phase.plan.token_budget, to_text(work), name,
+                    job.scenario.name, pool.phase.plan.token_budget, to_text(stage.work), name,
                     to_text(memory.capacity - share)));
   stage.state_bytes = state_bytes_per_sequence(job.scenario.model) / pool.phase.plan.tp;
   stage.states = place_states(job.scenario, pool.phase.plan, stage.state_bytes, room);
@@ -181,6 +180,7 @@ void set_pages(ServicePool& pool, const ServicePlan& service) {
   const StageRoom& least = *std::min_element(rooms.begin(), rooms.end(),
                                              [](const auto& a, const auto& b) { return a.pages < b.pages; });
   pool.weights = least.weights;
+  pool.work = least.work;
   pool.page_bytes = least.page_bytes;
   pool.pages = least.pages;
   for (const StageRoom& room : rooms) {
@@ -209,7 +209,7 @@ std::vector<int> layers_of_stages(int layers, int stages) {
 }
 
 ServicePool service_pool(const Scenario& scenario, const ServicePhase& phase) {
-  ServicePool pool{phase, job_of(alone(scenario, phase)), drafter_of(scenario, phase), 0, {}, {}};
+  ServicePool pool{phase, job_of(alone(scenario, phase)), drafter_of(scenario, phase)};
   pool.model = served_model(scenario.model, phase.plan);
   for (int stage = 1; stage < phase.plan.pp; ++stage)
     pool.further.push_back(job_of(alone(scenario, phase, stage)));

@@ -19,8 +19,9 @@ struct ServicePool {
   std::unique_ptr<Job> job;  // one instance alone on the pool: its cluster, layout and model; its first stage
   std::unique_ptr<Job> drafter;  // of what makes guesses, on the same devices; null where nothing does
   std::int64_t pages = 0;        // of the cache of a replica
-  Bytes weights;                 // of the fullest device
-  Bytes page_bytes;              // on one device
+  Bytes weights = {};            // of the fullest device
+  Bytes work = {};               // beside them, of the largest iteration
+  Bytes page_bytes = {};         // on one device
   Bytes state_bytes = {};        // of a sequence beside its pages, on one device
   std::int32_t states = 0;       // sequences for which there is room; 0: they have none
   Bytes expert_weights = {};     // of a device of theirs, where experts stand apart

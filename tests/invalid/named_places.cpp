@@ -224,6 +224,19 @@ TEST_CASE("a scenario that is not there has no screen") {
   CHECK_FALSE(std::filesystem::exists(scratch.path("x.png")));
 }
 
+TEST_CASE("a range behind the end of a run has no picture") {
+  const test::Scratch scratch;
+  REQUIRE(
+      test::run_moebius("run " + smoke("allreduce-1024.json") + " --out " + scratch.path("run")).exit_code ==
+      0);
+  const test::Finished finished = test::run_moebius(
+      "view " + scratch.path("run") + " --range \"100 s..101 s\" --screenshot " + scratch.path("x.png"));
+  if (finished.err.find("without the viewer") != std::string::npos) return;
+  CHECK(finished.exit_code == 2);
+  CHECK(finished.err.starts_with("moebius: --range: begins at 100 s, after the end of the run at "));
+  CHECK_FALSE(std::filesystem::exists(scratch.path("x.png")));
+}
+
 TEST_CASE("an import does not take the place of a run") {
   const test::Scratch scratch;
   const std::string trace =

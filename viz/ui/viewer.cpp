@@ -3,13 +3,26 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "hw/error.h"
+#include "hw/units.h"
 #include "viz/ui/headless.h"
 #include "viz/window/window.h"
 #include "workloads/report/run_directory.h"
 
 namespace moebius::viz {
 namespace {
+
+// Nothing of any run lies in it: an empty picture would look like a run that does nothing.
+void require_within(const App& app, const ViewRequest& request) {
+  double longest = 0;
+  for (const auto& run : app.runs) longest = std::max(longest, run->length() * 1e-9);
+  if (app.runs.empty() || request.range->begin_s < longest) return;
+  throw input_error(fmt::format("--range: begins at {}, after the end of the run at {}",
+                                moebius::seconds_text(request.range->begin_s),
+                                moebius::seconds_text(longest)));
+}
 
 void prepare(App& app, const ViewRequest& request) {
   for (const std::string& run : request.runs) {
@@ -21,6 +34,7 @@ void prepare(App& app, const ViewRequest& request) {
   const std::string& wanted = app.settings.screen;
   const auto found = std::find(kScreenNames.begin(), kScreenNames.end(), wanted);
   if (found != kScreenNames.end()) app.show(static_cast<Screen>(found - kScreenNames.begin()));
+  if (request.range) require_within(app, request);
   if (request.range) app.timeline.window = {request.range->begin_s * 1e9, request.range->end_s * 1e9};
 }
 

@@ -311,7 +311,7 @@ std::string memory_text(const MemoryReport& memory) {
                                 : fmt::format(", {} microbatches alive", worst.peak_microbatches);
   fmt::format_to(out, "memory of the fullest rank (class {}{})\n", memory.worst_class, alive);
   for (int i = 0; i < kNumMemoryKinds; ++i) {
-    if (!shown(memory, static_cast<MemoryKind>(i))) continue;
+    if (worst.at_peak[i].value == 0) continue;
     const double share = worst.at_peak[i].value / memory.capacity.value;
     fmt::format_to(out, "    {:<26} {:>10} {:>6.1f}%  {}\n", to_string(static_cast<MemoryKind>(i)),
                    to_text(worst.at_peak[i]), 100 * share, bar(std::min(share, 1.0)));

@@ -60,7 +60,7 @@ void read_head(Section& top, Scenario& scenario) {
 
 void read_model(Section& top, Scenario& scenario, const ModelCatalog* models) {
   const DescriptionPtr form = description_of(
-      "", "a name of `moebius list models`, {\"hf_config\": PATH} or {\"base\": NAME, changes}");
+      "", "a name of `moebius list models`, {\"hf_config\": PATH, changes} or {\"base\": NAME, changes}");
   set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("object")}));
   if (const Value* value = top.value("model", true, form)) {
     scenario.model = models->model(*value, top.place_of("model"));

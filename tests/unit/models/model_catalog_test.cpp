@@ -6,6 +6,7 @@
 #include <iostream>
 #include "tests/catch.h"
 
+#include "models/hf_config.h"
 #include "models/model.h"
 
 namespace moebius {
@@ -139,11 +140,12 @@ TEST_CASE("wrong changes are exact errors") {
 }
 
 TEST_CASE("a model is a name or an object that says where it comes from") {
-  CHECK(catalog_error("7").find(
-            R"(expected a model name, {"hf_config": PATH} or {"base": NAME, ...changes}, found 7)") !=
-        std::string::npos);
+  CHECK(
+      catalog_error("7").find(
+          R"(expected a model name, {"hf_config": PATH, ...changes} or {"base": NAME, ...changes}, found 7)") !=
+      std::string::npos);
   CHECK(catalog_error(R"({"layers": 4})").find("found an object with neither") != std::string::npos);
-  CHECK(catalog_error(R"({"hf_config": "x.json", "layers": 4})").find("unknown key \"layers\"") !=
+  CHECK(catalog_error(R"({"hf_config": "x.json", "base": "mixtral-8x7b"})").find("an object with both") !=
         std::string::npos);
   CHECK(catalog_error(R"({"hf_config": ""})").ends_with("/hf_config: expected a file, found \"\""));
   CHECK(catalog_error(R"({"hf_config": "no/such/config.json"})").find("no/such/config.json") !=
@@ -153,6 +155,11 @@ TEST_CASE("a model is a name or an object that says where it comes from") {
 TEST_CASE("a configuration stands beside the file that names it") {
   const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/tests/unit/models/scenario.json";
   CHECK(from_text(R"({"hf_config": "configs/mixtral-8x7b.json"})", file).experts.routed == 8);
+  const Model changed = from_text(R"({"hf_config": "configs/mixtral-8x7b.json", "layers": 4})", file);
+  CHECK(changed.layers == 4);
+  CHECK(changed.experts.routed == 8);
+  CHECK(changed.id.ends_with("mixtral-8x7b.json (changed)"));
+  CHECK(is_imported(changed));
 }
 
 TEST_CASE("a data directory adds models and changes those that are there") {

@@ -7,7 +7,7 @@
 #include "workloads/job.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/service_experts.h"
-#include "workloads/service_pools.h"
+#include "workloads/service_pool_text.h"
 #include "workloads/service_rules.h"
 
 namespace moebius {
@@ -50,6 +50,26 @@ TEST_CASE("weights that leave no room are said with how they are laid out") {
   const Scenario whole = read(kLarge, {{"/plan/phase", "prefill"}, {"/plan/decode", R"({"max_batch": 64})"}});
   CHECK_THROWS_WITH(service_pools(whole),
                     Catch::Contains(" of weights (tp 1, ep 1: whole weights on each rank) leave no room"));
+}
+
+TEST_CASE("what a device of a pool holds adds up to the share that weights and cache may have") {
+  const Scenario tiers = read("smoke/serve-tiers.json", {});
+  const std::vector<ServicePool> pools = service_pools(tiers);
+  REQUIRE(pools.size() == 1);
+  const ServicePool& pool = pools.front();
+  CHECK(pool.pages == 1848);  // as its run reports
+  const Bytes share = tiers.cluster->pools.front().accelerator.memory * tiers.service.device_share;
+  const Bytes held = pool.weights + pool.page_bytes * static_cast<double>(pool.pages);
+  CHECK(held <= share);
+  CHECK(share < held + pool.page_bytes);
+  CHECK(pool.work.value > 0);
+  const std::string text = describe(pool);
+  CHECK(text.find("16 instances of 1 device (dp 1, tp 1)") != std::string::npos);
+  CHECK(text.find("1,848 pages of 64 tokens: 118,272 tokens a replica") != std::string::npos);
+  CHECK(text.find("serve nothing") == std::string::npos);
+  const Scenario half = read("smoke/serve-tiers.json", {{"/plan/decode/attention/dp", "8"}});
+  CHECK(describe(service_pools(half).front()).find("8 of the 16 devices of pool serve serve nothing") !=
+        std::string::npos);
 }
 
 TEST_CASE("experts of one pool are placed though those of the other all stand on each rank") {

@@ -20,13 +20,19 @@ bool SearchEntry::operator>(const SearchEntry& other) const {
          std::tie(other.bound, other.order, level, other.group, other.bundle);
 }
 
-bool SearchCourse::late() const {
-  const double spent = seconds_since(started_);
-  return (request_.time_limit_s > 0 && spent > request_.time_limit_s) || request_.stopped();
+// The best are still to run at the finer clock when the others have been looked at.
+bool SearchCourse::late_to_look() const {
+  constexpr double kForLooking = 0.7;
+  return late(request_.refine > 0 ? kForLooking : 1);
 }
 
-bool SearchCourse::out_of_time() {
-  if (late()) result_.ended = request_.stopped() ? "the user" : "the time limit";
+bool SearchCourse::late(double share) const {
+  const double spent = seconds_since(started_);
+  return (request_.time_limit_s > 0 && spent > share * request_.time_limit_s) || request_.stopped();
+}
+
+bool SearchCourse::out_of_time(bool late) {
+  if (late) result_.ended = request_.stopped() ? "the user" : "the time limit";
   return !result_.ended.empty();
 }
 
@@ -45,7 +51,7 @@ void SearchCourse::open_groups(std::size_t count, const std::function<SearchEntr
       count,
       [&](std::size_t i) {
         entries[i].group = static_cast<std::int32_t>(i);
-        if (!late()) entries[i] = begin(i);
+        if (!late_to_look()) entries[i] = begin(i);
         const std::lock_guard lock(mutex);
         if (++done % kShown == 0)
           request_.progress(0, fmt::format("bounds of {} of {} groups", grouped(done), grouped(count)));
@@ -58,7 +64,7 @@ void SearchCourse::open_groups(std::size_t count, const std::function<SearchEntr
 void SearchCourse::look(SearchQueue& open, const Look& looked_at, const std::function<bool()>& enough,
                         std::size_t together) {
   while (!open.empty() && open.top().bound < threshold() && !enough()) {
-    if (out_of_time()) break;
+    if (out_of_time(late_to_look())) break;
     std::vector<SearchEntry> now;
     while (now.size() < together && !open.empty() && open.top().bound < threshold()) {
       now.push_back(open.top());
@@ -68,7 +74,7 @@ void SearchCourse::look(SearchQueue& open, const Look& looked_at, const std::fun
     work_side_by_side(
         now.size(),
         [&](std::size_t i) {
-          next[i] = late() ? SearchNext{{now[i]}, {}} : looked_at(now[i]);
+          next[i] = late_to_look() ? SearchNext{{now[i]}, {}} : looked_at(now[i]);
         },
         true);
     for (SearchNext& each : next) take(each, open);
@@ -121,7 +127,7 @@ void SearchCourse::refine(const CarryOut& fine, bool comparable) {
   for (std::size_t i = 0; i < most; i += kTogether) {
     std::sort(scores.begin(), scores.end());
     if (comparable && scores.size() >= top && found_[i].rough.score > scores[top - 1]) break;
-    if (i > 0 && out_of_time()) break;
+    if (i > 0 && out_of_time(late())) break;
     const std::size_t count = std::min(kTogether, most - i);
     request_.progress(static_cast<double>(i) / static_cast<double>(most),
                       fmt::format("the best at fluid: {} of {}", i, most));
@@ -135,12 +141,12 @@ void SearchCourse::refine(const CarryOut& fine, bool comparable) {
   });
 }
 
-// Which of them ran: one late in the day does not, but for the first ones.
+// Which of them ran: one late in the day does not, but for the first one.
 std::vector<std::size_t> SearchCourse::run_fine(std::size_t from, std::size_t count, const CarryOut& fine) {
   work_side_by_side(
       count,
       [&](std::size_t k) {
-        if (from > 0 && late()) return;
+        if (from + k > 0 && late()) return;
         found_[from + k].fine = fine(found_[from + k]);
       },
       true);

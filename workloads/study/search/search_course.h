@@ -39,9 +39,11 @@ class SearchCourse {
   using Look = std::function<SearchNext(const SearchEntry&)>;  // by several threads
   using CarryOut = std::function<std::optional<PlanFigures>(const RankedPlan&)>;
 
-  bool late() const;         // or ended by the user; by several threads
-  bool out_of_time();        // says so in the result
-  double threshold() const;  // a bound from which on nothing comes among the best
+  // The time limit's share is spent, or the user ended it; by several threads.
+  bool late(double share = 1) const;
+  bool late_to_look() const;
+  bool out_of_time(bool late);  // says so in the result
+  double threshold() const;     // a bound from which on nothing comes among the best
 
   // Adds what `begin` says of every group, unless the time is up; the others come with a bound of 0.
   void open_groups(std::size_t count, const std::function<SearchEntry(std::size_t)>& begin);
