@@ -245,7 +245,8 @@ class Fabric {
   struct Gates {
     int sender, receiver;
   };
-  Gates gates(int from, int to) const;   // of two nodes: the devices whose NICs send and receive the message
+  // Of two nodes: the devices whose NICs send and receive the message.
+  Gates gates(int from, int to, RailChange change = RailChange::kInNode) const;
   bool by_host(int from, int to) const;  // whether messages go through host memory at both ends
   // Seconds that a message of so many bytes takes beyond its latency and its bytes over the slowest wire: the
   // first chunk passes the other stages too. Zero where the message does not go through host memory.

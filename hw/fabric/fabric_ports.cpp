@@ -84,8 +84,8 @@ int Fabric::leaf_port(int device) const {
   return node % place.nodes_per_leaf * place.ports + of_column;
 }
 
-Fabric::Gates Fabric::gates(int from, int to) const {
-  const Crossing way = crossing(site_of(from), site_of(to), RailChange::kInNode);
+Fabric::Gates Fabric::gates(int from, int to, RailChange change) const {
+  const Crossing way = crossing(site_of(from), site_of(to), change);
   return {way.sender.device, way.receiver.device};
 }
 

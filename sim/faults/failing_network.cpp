@@ -210,15 +210,16 @@ class FailingNetwork : public Network {
 
   // Where no way is left a message waits until there is one again, if ever.
   bool can_move(const StepPart& part, std::int32_t number) {
-    return occurrences_[number].up == kForever || paths_.connected(part.from, part.to);
+    return occurrences_[number].up == kForever || paths_.connected(part.from, part.to, part.way.change);
   }
 
   void move(const MovingStep& step, const MovingStep::Part& part, std::int32_t number, Time now,
             std::vector<MovingStep::Part>& into) {
     const auto [from, to] = std::pair(part.part.from, part.part.to);
     std::vector<FlowPath> ways;
-    paths_.choose(from, to, ways);
-    const Fabric::Gates usual = fabric_.gates(from, to), by = ways.front().gates;
+    const RailChange change = part.part.way.change;
+    paths_.choose(from, to, change, ways);
+    const Fabric::Gates usual = fabric_.gates(from, to, change), by = ways.front().gates;
     const bool detour = by.sender != usual.sender || by.receiver != usual.receiver;
     log_.moved(number, part.left(), detour, now);
     for (MovingStep::Part& moved : step.moved(part, ways)) into.push_back(std::move(moved));

@@ -155,13 +155,14 @@ void MovingStep::level() {
   }
   const auto shares = levelled_shares(loads, fabric, paths_);
   for (const Message& message : messages) {
-    const Fabric::Gates by = message.part.way.gates;
+    const FlowPath& usual = message.part.way;
+    const Fabric::Gates by = usual.gates;
     const auto levelled = shares.find({fabric.leaf_of(by.sender), fabric.leaf_of(by.receiver)});
     std::vector<FlowPath> ways;
     if (levelled == shares.end()) {  // nothing of it is left
-      ways.push_back({by, message.part.way.path, 1});
+      ways.push_back({by, usual.path, 1, usual.change});
     } else {
-      for (const auto& [path, share] : levelled->second) ways.push_back({by, path, share});
+      for (const auto& [path, share] : levelled->second) ways.push_back({by, path, share, usual.change});
     }
     for (Part& part : spread(message.part, message.left, ways)) parts_.push_back(std::move(part));
   }

@@ -12,6 +12,7 @@ namespace moebius {
 namespace {
 
 constexpr Fabric::Gates kNoGates{-1, -1};
+constexpr RailChange kNone = RailChange::kAtSpine;  // between gates: inside the nodes it has been made
 
 bool picks_one_path(Routing routing) {
   switch (routing) {
@@ -68,10 +69,10 @@ const std::vector<std::int32_t>& FlowPaths::whole_paths(Fabric::Gates gates) {
   const auto [known, is_new] = whole_.try_emplace({gates.sender, gates.receiver});
   std::vector<std::int32_t>& paths = known->second;
   if (!is_new || !nics_work(gates)) return paths;
-  const int count = fabric_.num_paths(gates.sender, gates.receiver);
+  const int count = fabric_.num_paths(gates.sender, gates.receiver, kNone);
   for (int path = 0; path < count; ++path) {
     scratch_.clear();
-    fabric_.route_by_ports(gates.sender, gates.receiver, path, scratch_);
+    wires(gates, path, scratch_);
     const bool whole =
         std::all_of(scratch_.begin(), scratch_.end(), [&](WireId wire) { return health_.share(wire) > 0; });
     if (whole) paths.push_back(path);
@@ -81,15 +82,15 @@ const std::vector<std::int32_t>& FlowPaths::whole_paths(Fabric::Gates gates) {
 
 // Of each NIC beside a broken one, or of each of the sender's, the best pair with the other node that a path
 // is left between: with the NIC that the other end has anyway, else with the one of equal rail.
-std::vector<Fabric::Gates> FlowPaths::gates_around(int from, int to, Fabric::Gates usual) {
-  const int node[2] = {fabric_.node_of(from), fabric_.node_of(to)};
+std::vector<Fabric::Gates> FlowPaths::gates_around(const Ends& ends, Fabric::Gates usual) {
+  const int node[2] = {fabric_.node_of(ends.from), fabric_.node_of(ends.to)};
   const int moves = health_.share({WireKind::kNicIn, fabric_.nic_of(usual.receiver)}) > 0 ? 0 : 1;
   const int stays = moves == 0 ? usual.receiver : usual.sender;
   const int first = first_device_of_node_[node[moves]], beyond = first_device_of_node_[node[moves] + 1];
   const int other = first_device_of_node_[node[1 - moves]], end = first_device_of_node_[node[1 - moves] + 1];
   const auto leads = [&](int mine, int theirs) {
     const Fabric::Gates wanted = moves == 0 ? Fabric::Gates{mine, theirs} : Fabric::Gates{theirs, mine};
-    const Fabric::Gates gates = fabric_.gates(wanted.sender, wanted.receiver);
+    const Fabric::Gates gates = fabric_.gates(wanted.sender, wanted.receiver, ends.change);
     return gates.sender == wanted.sender && gates.receiver == wanted.receiver && !whole_paths(gates).empty();
   };
   std::vector<Fabric::Gates> left;
@@ -104,26 +105,26 @@ std::vector<Fabric::Gates> FlowPaths::gates_around(int from, int to, Fabric::Gat
 }
 
 // The fabric's own gates, or one pair of those around them: neighbours of either end take the next one.
-std::optional<Fabric::Gates> FlowPaths::gates_if_any(int from, int to) {
-  const Fabric::Gates usual = fabric_.gates(from, to);
+std::optional<Fabric::Gates> FlowPaths::gates_if_any(const Ends& ends) {
+  const Fabric::Gates usual = fabric_.gates(ends.from, ends.to, ends.change);
   if (health_.all_whole() || !whole_paths(usual).empty()) return usual;
-  const std::vector<Fabric::Gates> left = gates_around(from, to, usual);
+  const std::vector<Fabric::Gates> left = gates_around(ends, usual);
   if (left.empty()) return std::nullopt;
-  return left[static_cast<std::size_t>(from + to) % left.size()];
+  return left[static_cast<std::size_t>(ends.from + ends.to) % left.size()];
 }
 
-Fabric::Gates FlowPaths::gates_left(int from, int to) {
-  const std::optional<Fabric::Gates> left = gates_if_any(from, to);
+Fabric::Gates FlowPaths::gates_left(const Ends& ends) {
+  const std::optional<Fabric::Gates> left = gates_if_any(ends);
   if (left) return *left;
   const std::string sentence = fmt::format(
       "no way is left from device {} (node {}) to device {} (node {}): too much of the network is broken",
-      from, fabric_.node_of(from), to, fabric_.node_of(to));
+      ends.from, fabric_.node_of(ends.from), ends.to, fabric_.node_of(ends.to));
   if (!damaged_at_.file.empty()) damaged_at_.fail(sentence);
   throw run_error(sentence);
 }
 
-bool FlowPaths::connected(int from, int to) {
-  return fabric_.node_of(from) == fabric_.node_of(to) || gates_if_any(from, to).has_value();
+bool FlowPaths::connected(int from, int to, RailChange change) {
+  return fabric_.node_of(from) == fabric_.node_of(to) || gates_if_any({from, to, change}).has_value();
 }
 
 // A leaf picks among the uplinks from which something leads on, the spine among what leads on from there.
@@ -149,14 +150,14 @@ std::int32_t FlowPaths::hashed(Fabric::Gates gates, int queue_pair) {
   const std::uint64_t at_leaf = mixed(flow, static_cast<std::uint64_t>(fabric_.leaf_of(gates.sender)));
   const std::uint64_t at_spine = mixed(flow, at_leaf);  // the switch is the one that at_leaf leads to
   if (!health_.all_whole()) return picked(whole_paths(gates), at_leaf, at_spine);
-  const auto count = static_cast<std::uint64_t>(fabric_.num_paths(gates.sender, gates.receiver));
+  const auto count = static_cast<std::uint64_t>(fabric_.num_paths(gates.sender, gates.receiver, kNone));
   const auto uplinks = static_cast<std::uint64_t>(fabric_.leaf_uplinks());
   if (count <= uplinks) return static_cast<std::int32_t>(at_leaf % count);
   return static_cast<std::int32_t>(at_leaf % uplinks + at_spine % (count / uplinks) * uplinks);
 }
 
 std::int32_t FlowPaths::by_destination(Fabric::Gates gates) {
-  const int count = fabric_.num_paths(gates.sender, gates.receiver);
+  const int count = fabric_.num_paths(gates.sender, gates.receiver, kNone);
   const int uplinks = fabric_.leaf_uplinks();
   const int port =
       fabric_.leaf_of(gates.receiver) * fabric_.spec().leaf_ports + fabric_.leaf_port(gates.receiver);
@@ -180,35 +181,40 @@ void FlowPaths::add(FlowPath flow, std::vector<FlowPath>& into, std::size_t firs
   into.push_back(flow);
 }
 
-FlowPath FlowPaths::one_path(Fabric::Gates by, int queue_pair) {
+FlowPath FlowPaths::one_path(Fabric::Gates by, RailChange change, int queue_pair) {
   const bool by_hash = fabric_.spec().routing == Routing::kEcmp;
-  return {by, by_hash ? hashed(by, queue_pair) : by_destination(by), 1.0 / flows_};
+  return {by, by_hash ? hashed(by, queue_pair) : by_destination(by), 1.0 / flows_, change};
 }
 
 FlowPath FlowPaths::of_queue_pair(int from, int to, int queue_pair) {
   if (fabric_.node_of(from) == fabric_.node_of(to)) return {kNoGates, 0, 1.0 / flows_};
-  return one_path(gates_left(from, to), queue_pair);
+  return one_path(gates_left({.from = from, .to = to}), RailChange::kInNode, queue_pair);
 }
 
-void FlowPaths::choose_shared(Fabric::Gates by, std::vector<FlowPath>& into) {
+void FlowPaths::choose_shared(Fabric::Gates by, RailChange change, std::vector<FlowPath>& into) {
   const auto levelled = shares_.find({fabric_.leaf_of(by.sender), fabric_.leaf_of(by.receiver)});
   if (levelled != shares_.end()) {
-    for (const auto& [path, part] : levelled->second) into.push_back({by, path, part});
+    for (const auto& [path, part] : levelled->second) into.push_back({by, path, part, change});
     return;
   }
   const std::vector<std::int32_t>& paths = whole_paths(by);
-  for (const std::int32_t path : paths) into.push_back({by, path, 1.0 / static_cast<double>(paths.size())});
+  for (const std::int32_t path : paths)
+    into.push_back({by, path, 1.0 / static_cast<double>(paths.size()), change});
 }
 
-void FlowPaths::choose(int from, int to, std::vector<FlowPath>& into) {
+void FlowPaths::choose(int from, int to, RailChange change, std::vector<FlowPath>& into) {
   if (fabric_.node_of(from) == fabric_.node_of(to)) {
-    into.push_back({kNoGates, 0, 1});
+    into.push_back({kNoGates, 0, 1, change});
     return;
   }
-  const Fabric::Gates by = gates_left(from, to);
-  if (!single_) return choose_shared(by, into);
+  const Fabric::Gates by = gates_left({from, to, change});
+  if (!single_) return choose_shared(by, change, into);
   const std::size_t first = into.size();
-  for (int i = 0; i < flows_; ++i) add(one_path(by, i), into, first);
+  for (int i = 0; i < flows_; ++i) add(one_path(by, change, i), into, first);
+}
+
+void FlowPaths::wires(Fabric::Gates gates, std::int32_t path, std::vector<WireId>& wires) const {
+  fabric_.route_by_ports(gates.sender, gates.receiver, path, wires, kNone);
 }
 
 void FlowPaths::wires(int from, int to, const FlowPath& flow, std::vector<WireId>& wires) const {
@@ -216,7 +222,7 @@ void FlowPaths::wires(int from, int to, const FlowPath& flow, std::vector<WireId
   if (sender < 0) return fabric_.route_by_ports(from, to, 0, wires);
   if (fabric_.by_host(from, to)) {  // a NIC's device has no part in it: the copies are those of the two ends
     const std::size_t first = wires.size();
-    fabric_.route_by_ports(sender, receiver, flow.path, wires);
+    this->wires(flow.gates, flow.path, wires);
     for (std::size_t i = first; i < wires.size(); ++i) {
       if (wires[i].kind == WireKind::kHostOut) wires[i].index = from;
       if (wires[i].kind == WireKind::kHostIn) wires[i].index = to;
@@ -224,16 +230,16 @@ void FlowPaths::wires(int from, int to, const FlowPath& flow, std::vector<WireId
     return;
   }
   fabric_.route_by_ports(from, sender, 0, wires);
-  fabric_.route_by_ports(sender, receiver, flow.path, wires);
+  this->wires(flow.gates, flow.path, wires);
   fabric_.route_by_ports(receiver, to, 0, wires);
 }
 
 Time FlowPaths::detour(int from, int to, const FlowPath& flow) const {
   const auto [sender, receiver] = flow.gates;
   if (sender < 0 || fabric_.by_host(from, to)) return {};
-  const Time taken =
-      fabric_.latency(from, sender) + fabric_.latency(sender, receiver) + fabric_.latency(receiver, to);
-  return std::max(Time{}, taken - fabric_.latency(from, to));
+  const Time taken = fabric_.latency(from, sender) + fabric_.latency(sender, receiver, kNone) +
+                     fabric_.latency(receiver, to);
+  return std::max(Time{}, taken - fabric_.latency(from, to, flow.change));
 }
 
 }  // namespace moebius

@@ -31,7 +31,8 @@ namespace moebius {
 struct FlowPath {
   Fabric::Gates gates;  // both -1 inside a node
   std::int32_t path = 0;
-  double share = 1;  // of the message's bytes; the shares of a message sum to 1
+  double share = 1;                         // of the message's bytes; the shares of a message sum to 1
+  RailChange change = RailChange::kInNode;  // as the message asked for; its gates are what came of it
 };
 
 // Shares of the paths between two leaves, by path, for who levels them.
@@ -49,12 +50,15 @@ class FlowPaths {
 
   // The parts of a message, one for each path. Where no way is left, input_error at Cluster::damaged_at, or
   // run_error if no scenario names it or something broke since.
-  void choose(int from, int to, std::vector<FlowPath>& into);
+  void choose(int from, int to, RailChange change, std::vector<FlowPath>& into);
   // The one path of a single flow.
   FlowPath of_queue_pair(int from, int to, int queue_pair);
   // The wires of one of them, from device to device.
   void wires(int from, int to, const FlowPath& flow, std::vector<WireId>& wires) const;
   Time detour(int from, int to, const FlowPath& flow) const;  // latency beyond Fabric::latency()
+
+  // The wires from NIC to NIC.
+  void wires(Fabric::Gates gates, std::int32_t path, std::vector<WireId>& wires) const;
 
   // Paths between two gates on which every port carries something.
   const std::vector<std::int32_t>& whole_paths(Fabric::Gates gates);
@@ -64,20 +68,24 @@ class FlowPaths {
   void set_health(const PartHealth& part);
   const PathHealth& health() const { return health_; }
   const Fabric& fabric() const { return fabric_; }
-  bool connected(int from, int to);  // whether choose() finds a way
+  bool connected(int from, int to, RailChange change);  // whether choose() finds a way
 
  private:
-  FlowPath one_path(Fabric::Gates by, int queue_pair);
+  FlowPath one_path(Fabric::Gates by, RailChange change, int queue_pair);
   bool nics_work(Fabric::Gates gates) const;
-  std::vector<Fabric::Gates> gates_around(int from, int to, Fabric::Gates usual);
-  std::optional<Fabric::Gates> gates_if_any(int from, int to);
-  Fabric::Gates gates_left(int from, int to);
+  struct Ends {  // of a message
+    int from = 0, to = 0;
+    RailChange change = RailChange::kInNode;
+  };
+  std::vector<Fabric::Gates> gates_around(const Ends& ends, Fabric::Gates usual);
+  std::optional<Fabric::Gates> gates_if_any(const Ends& ends);
+  Fabric::Gates gates_left(const Ends& ends);
   std::int32_t hashed(Fabric::Gates gates, int queue_pair);
   std::int32_t by_destination(Fabric::Gates gates);
   std::int32_t picked(const std::vector<std::int32_t>& paths, std::uint64_t at_leaf,
                       std::uint64_t at_spine) const;
   void add(FlowPath flow, std::vector<FlowPath>& into, std::size_t first) const;
-  void choose_shared(Fabric::Gates by, std::vector<FlowPath>& into);
+  void choose_shared(Fabric::Gates by, RailChange change, std::vector<FlowPath>& into);
 
   const Fabric& fabric_;
   PathHealth health_;

@@ -124,21 +124,28 @@ bool shared_wires_bind(const Fabric& fabric) {
          can_bind(fabric, SharedPlace::kRegion) || can_bind(fabric, SharedPlace::kHost);
 }
 
-// Members `stride` apart, n of them: groups of this kind tile runs of n * stride ranks, `stride` groups to a
-// run, and index i is held by the ranks [i * stride, (i + 1) * stride) of a run.
+// Members in runs of `block` neighbours, the runs `stride` apart: groups of this kind tile `tile` ranks,
+// stride / block of them side by side. Index i is held by the ranks of run i / block of a tile that are
+// i % block from the beginning of a block.
 std::vector<std::int32_t> shifts_of(const Group& group, const RankClass& of) {
   const std::vector<std::int32_t>& ranks = group.ranks;
-  const std::int32_t me = of.representative();
-  if (ranks.size() < 2) return {0};
-  const std::int64_t stride = ranks[1] - ranks[0], run = stride * static_cast<std::int64_t>(ranks.size());
-  for (std::size_t i = 1; i < ranks.size(); ++i) {
-    if (ranks[i] - ranks[i - 1] != stride || stride <= 0) return {0};
+  const auto size = static_cast<std::int64_t>(ranks.size());
+  if (size < 2) return {0};
+  std::int64_t block = 1;
+  while (block < size && ranks[block] - ranks[block - 1] == 1) ++block;
+  const std::int64_t stride = block < size ? ranks[block] - ranks[0] : block;
+  if (stride < block || size % block != 0) return {0};
+  for (std::int64_t i = 0; i < size; ++i) {
+    if (ranks[i] - ranks[0] != i / block * stride + i % block) return {0};
   }
+  const std::int64_t tile = stride * (size / block), within = ranks[0] % stride;
+  const std::int64_t first = ranks[0] - within / block * block;
+  const std::int32_t me = of.representative();
   std::vector<std::int32_t> shifts;
-  const std::int64_t first = ranks.front() - ranks.front() % stride;
   for (const std::int32_t rank : of.ranks) {
-    const std::int64_t in_run = ((rank - first) % run + run) % run;
-    if (in_run / stride == group.my_index) shifts.push_back(rank - me);
+    const std::int64_t in_tile = ((rank - first) % tile + tile) % tile;
+    const std::int64_t index = in_tile / stride * block + in_tile % stride % block;
+    if (index == group.my_index) shifts.push_back(rank - me);
   }
   return shifts;
 }

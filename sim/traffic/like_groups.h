@@ -15,7 +15,8 @@ namespace moebius {
 bool shared_wires_bind(const Fabric& fabric);
 
 // The shifts of all groups in which a rank of `of` has the index that its representative has in `group`, the
-// group's own (0) first. Groups whose members are not equally spaced stand for themselves alone.
+// group's own (0) first. Groups whose members are neither equally spaced nor in equally spaced runs of
+// neighbours stand for themselves alone.
 std::vector<std::int32_t> shifts_of(const Group& group, const RankClass& of);
 
 // Those of `shifts` whose groups use shared wires that can be a bottleneck. Where several sets of groups

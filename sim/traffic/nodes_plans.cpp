@@ -30,8 +30,9 @@ NodesPlace place_of(const GroupSites& group, const Fabric& fabric) {
   NodesPlace place;
   place.nodes = static_cast<int>(group.nodes.size());
   place.settings = library_settings(fabric.spec());
-  std::set<int> nics;
-  for (const std::int32_t member : group.nodes.front()) {
+  const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
+  std::set<int> nics;  // of the smallest node: rings and trees have no more rails in the others
+  for (const std::int32_t member : *std::min_element(group.nodes.begin(), group.nodes.end(), smaller)) {
     const int nic = fabric.standing(group.members[member].device).nic;
     if (nics.insert(nic).second) place.nic_rate = fabric.capacity({WireKind::kNicOut, nic}).value;
   }

@@ -75,7 +75,7 @@ int Balance::port(WireId wire) {
 
 void Balance::add_path(Fabric::Gates gates, std::int32_t path, LeafPair& pair) {
   wires_.clear();
-  fabric_.route_by_ports(gates.sender, gates.receiver, path, wires_);
+  paths_.wires(gates, path, wires_);
   std::vector<int> leaf_ports, pod_ports;
   for (const WireId wire : wires_) {
     if (is_leaf_port(wire.kind)) leaf_ports.push_back(port(wire));
@@ -197,11 +197,12 @@ std::map<std::pair<int, int>, PathShares> levelled_shares(const Traffic& traffic
   std::vector<GateLoad> loads;
   std::vector<FlowPath> flows;
   paths.set_shares({});
+  const RailChange change = traffic.climbs ? RailChange::kAtSpine : RailChange::kInNode;
   for (const Edge& edge : traffic.edges) {
     flows.clear();
     if (edge.from < 0 || edge.to < 0) continue;  // by a switch that reduces
     if (group.members[edge.from].node == group.members[edge.to].node || edge.bytes <= 0) continue;
-    paths.choose(group.members[edge.from].device, group.members[edge.to].device, flows);
+    paths.choose(group.members[edge.from].device, group.members[edge.to].device, change, flows);
     for (const FlowPath& flow : flows) loads.push_back({flow.gates, edge.bytes * flow.share});
   }
   return levelled_shares(loads, fabric, paths);

@@ -30,8 +30,7 @@ void StepBuilder::add_single_flows(const Traffic& traffic, Step& step) {
     const double flows = nic_flow.flow.share * paths_.flows_of_message();
     FlowClass of_class{nic_flow.bytes / flows, {}};
     path_.clear();
-    sites_.fabric().route_by_ports(nic_flow.flow.gates.sender, nic_flow.flow.gates.receiver,
-                                   nic_flow.flow.path, path_);
+    paths_.wires(nic_flow.flow.gates, nic_flow.flow.path, path_);
     for (const WireId wire : path_) {
       if (is_of_host(wire.kind)) continue;  // crossed inside the nodes
       if (sites_.fabric().can_bind(wire.kind)) of_class.links.push_back({table_.wire(wire), flows});

@@ -136,7 +136,7 @@ void StepBuilder::note_part(const StepPart& part) {
 
 void StepBuilder::add_edge_by_ports(int from, int to, const Way& way) {
   flow_paths_.clear();
-  paths_.choose(from, to, flow_paths_);
+  paths_.choose(from, to, way.change, flow_paths_);
   for (const FlowPath& flow : flow_paths_) {
     path_.clear();
     paths_.wires(from, to, flow, path_);

@@ -57,6 +57,16 @@ TEST_CASE("a ring over many nodes uses all rails") {
   }
 }
 
+// Nodes of 8 and of 4: four rings, each over another rail with a quarter of the bytes, through all 12 ranks.
+TEST_CASE("a ring over nodes with unlike numbers of ranks uses as many rails as the smallest has") {
+  World world{.nodes = 2};
+  world.link = 1e15, world.link_latency = {0};
+  const Op op = communication_op(OpKind::kAllReduce, 480 * kMB, Algorithm::kRing);
+  const double sent = 2 * 11.0 / 12 * 480 * kMB;
+  for (const bool fold : {true, false})
+    CHECK(seconds_of(world, {.ranks = 12, .fold = fold}, op) == Approx(sent / 4 / 50e9).epsilon(1e-2));
+}
+
 TEST_CASE("reduce-scatter and all-gather by ring each take half of an all-reduce") {
   for (const OpKind kind : {OpKind::kReduceScatter, OpKind::kAllGather}) {
     const double whole =

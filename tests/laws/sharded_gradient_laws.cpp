@@ -111,3 +111,30 @@ TEST_CASE("no more whole gradients wait for their sums than memory counts, whate
     }
   }
 }
+
+// Under sequence parallelism the gradients of norms are summed whole, on the lane of the sums into shards:
+// what a later layer of the pass sums must not stand before what an earlier one does, which would wait for
+// it.
+TEST_CASE("sums into shards do not wait for sums of later layers, whichever are cut") {
+  TrainingJob job = sharded(PipelineKind::k1F1B, 1, 2, 1);
+  job.plan.pp = 1;
+  job.plan.tp = 2;
+  job.plan.sequence_parallel = true;
+  Training training(job);
+  int whole = 0, cut = 0;
+  for (const Submission& submission : all_submissions(training)) {
+    const Fragment& fragment = *submission.fragment;
+    if (fragment.phase != Phase::kBackward) continue;
+    int layer = job.model.layers;
+    for (const Op& op : fragment.ops) {
+      const bool in_shards = op.kind == OpKind::kReduceScatter;
+      if (op.lane != Lane::kDataComm || (op.kind != OpKind::kAllReduce && !in_shards) || op.layer < 0)
+        continue;
+      CHECK(op.layer <= layer);
+      layer = op.layer;
+      ++(in_shards ? cut : whole);
+    }
+  }
+  CHECK(whole > 0);
+  CHECK(cut > 0);
+}

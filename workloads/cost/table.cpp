@@ -174,12 +174,31 @@ double uneven_sequences_seconds(const MeasuredTable& table, const AnalyticModel&
   return told.seconds * (model / told.model);
 }
 
+double seconds_told(const MeasuredTable& table, const Position& position, const AnalyticModel& chip,
+                    const CostQuery& query, Clocks clocks, double model) {
+  if (query.rows.empty()) return LookUp(table, position, chip, query, clocks).seconds();
+  return is_attention(query.kind) ? uneven_sequences_seconds(table, chip, query, clocks, model)
+                                  : uneven_seconds(table, chip, query, clocks, model);
+}
+
+// Of an op that does not find in L2 what the table's kernels found there: as measured there, and longer by no
+// more than the model says. The ratio of the model's times would stretch what is bound by neither memory.
+double told_from_memory(const MeasuredTable& table, const Position& position, const AnalyticModel& chip,
+                        const CostQuery& query, Clocks clocks, double model) {
+  const double stretched = seconds_told(table, position, chip, query, clocks, model);
+  CostQuery hot = query;
+  hot.hot = true;
+  if (!table.data().hot || query.hot || !is_found_in_l2(chip.engine().chip, hot)) return stretched;
+  const double found = whole_estimate(chip, hot, table.passes(), clocks).seconds;
+  const double as_measured = seconds_told(table, position, chip, hot, clocks, found);
+  return std::min(stretched, as_measured + std::max(0.0, model - found));
+}
+
 // All that a table's kernels do.
 std::optional<Cost> whole_cost(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
                                Clocks clocks) {
   const Shape shape = loaded_shape(query);
   if (!table.speaks_of(query, shape)) return {};
-  const bool sequences = is_attention(query.kind);
   const bool nothing = profile_key(ProfileKey::kRows, query.kind, shape) <= 0;
   if (!query.rows.empty() && nothing) return {};  // that is not measured
   const Position position = table.locate(query.kind, shape);
@@ -188,9 +207,7 @@ std::optional<Cost> whole_cost(const MeasuredTable& table, const AnalyticModel& 
   whole.fused_quantise = table.passes() > 0;
   const Estimate estimate = whole_estimate(chip, whole, table.passes(), clocks);
   Cost cost{.memory_bytes = estimate.memory_bytes};
-  cost.seconds = query.rows.empty() ? LookUp(table, position, chip, whole, clocks).seconds()
-                 : sequences        ? uneven_sequences_seconds(table, chip, whole, clocks, estimate.seconds)
-                                    : uneven_seconds(table, chip, whole, clocks, estimate.seconds);
+  cost.seconds = told_from_memory(table, position, chip, whole, clocks, estimate.seconds);
   // Replays of batched products found in L2 what fits there; the model, which does not, is then slower.
   const bool by_heads = query.kind == OpKind::kGroupedGemm && query.shape.heads > 0;
   if (by_heads) cost.seconds = std::max(cost.seconds, estimate.seconds);

@@ -77,12 +77,11 @@ struct NetworkUse {
     const TierUse* most = binding();
     return !shares_wires && most != nullptr && most->most_busy_share(seconds) > 1;
   }
-  // The largest of the tiers of switches.
+  // The largest of the tiers of switches and NICs, of ports that carried something.
   double port_imbalance() const {
     double most = 1;
     for (const TierUse& tier : tiers) {
-      if (tier.tier.rfind("leaf", 0) == 0 || tier.tier.rfind("pod", 0) == 0)
-        most = tier.imbalance() > most ? tier.imbalance() : most;
+      if (tier.in_network && !tier.counts_messages) most = tier.imbalance() > most ? tier.imbalance() : most;
     }
     return most;
   }

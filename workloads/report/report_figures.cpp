@@ -46,6 +46,13 @@ double forward_flops(const Model& model, std::int64_t length, bool causal, doubl
   return all - dropped * model.experts.active * expert;
 }
 
+// What a member sends to others: of equal parts, and its own beside them, the (n - 1) / n of bus_factor().
+double mean_sent(const PairBytes& matrix) {
+  double sum = 0;
+  for (int rank = 0; rank < matrix.ranks; ++rank) sum += matrix.sent(rank);
+  return sum / matrix.ranks;
+}
+
 }  // namespace
 
 TrainingFigures training_figures(const Report& report) {
@@ -85,7 +92,8 @@ CollectiveRates collective_figures(const Report& report) {
   CollectiveRates figures;
   figures.time_s = report.metrics.makespan.seconds();
   figures.algbw = work.bytes.value / figures.time_s;
-  figures.busbw = figures.algbw * bus_factor(work.operation, work.group_ranks());
+  figures.busbw = work.matrix ? mean_sent(*work.matrix) / figures.time_s
+                              : figures.algbw * bus_factor(work.operation, work.group_ranks());
   return figures;
 }
 

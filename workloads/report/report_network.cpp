@@ -34,9 +34,11 @@ std::string network_text(const NetworkUse& use, double seconds) {
                         100 * tier.most_busy_share(seconds), tier.imbalance());
   }
   if (const TierUse* narrowest = use.narrowest())
-    text += fmt::format("  {:<28} {:.1f}% of what the narrowest tier ({}) can carry; port imbalance {:.2f}\n",
-                        "share of bisection", 100 * narrowest->busy_share(seconds), narrowest->tier,
-                        use.port_imbalance());
+    text += fmt::format(
+        "  {:<28} {:.1f}% of what the narrowest tier ({}, {} ports in use) can carry; port imbalance "
+        "{:.2f}\n",
+        "share of bisection", 100 * narrowest->busy_share(seconds), narrowest->tier, narrowest->ports,
+        use.port_imbalance());
   const TierUse* binding = use.binding();
   if (use.beyond_the_run(seconds)) {
     text += "  (transfers do not share wires at this detail, so that ports can be busy for more than 100%)\n";

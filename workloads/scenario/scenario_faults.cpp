@@ -208,6 +208,8 @@ void read_faults(Section& top, Scenario& scenario, bool describing) {
     const Fault fault = read_fault(section, describing, where);
     if (describing) continue;
     check_fault(section, fault, where, *scenario.cluster);
+    if (fault.kind == FaultKind::kSlowNode && scenario.kind == ScenarioKind::kCollective)
+      section.place_of("kind").fail("a collective computes nothing that a slow node would slow down");
     check_overlap(section, scenario.faults, fault, scenario.cluster->fabric);
     scenario.faults.faults.push_back(fault);
   }

@@ -87,25 +87,46 @@ void PackedTokens::add(const Batch& batch) {
   }
 }
 
-PackedTokens packed_tokens(const TrainingWorkload& workload, const TrainingPlan& plan, int step) {
-  const int drawn = plan.fold ? 1 : plan.dp;
+namespace {
+
+PackedTokens tokens_of_replica(const TrainingWorkload& workload, const TrainingPlan& plan, PackedRows rows) {
   PackedTokens sum;
-  for (int replica = 0; replica < drawn; ++replica) {
-    for (int i = 0; i < workload.num_microbatches(plan); ++i)
-      sum.add(*pack(workload, {step, i * plan.dp + replica}));
+  const int replica = rows.index;
+  for (int i = 0; i < workload.num_microbatches(plan); ++i) {
+    rows.index = i * plan.dp + replica;
+    sum.add(*pack(workload, rows));
   }
-  const double times = static_cast<double>(plan.dp) / drawn;
-  for (double* figure : {&sum.rows, &sum.real, &sum.counted, &sum.sequences, &sum.squares}) *figure *= times;
+  return sum;
+}
+
+void add(const PackedTokens& one, PackedTokens& sum) {
+  sum.rows += one.rows, sum.real += one.real, sum.counted += one.counted;
+  sum.sequences += one.sequences, sum.squares += one.squares;
+}
+
+}  // namespace
+
+int heaviest_replica(const TrainingWorkload& workload, const TrainingPlan& plan, int step) {
+  int heaviest = 0;
+  double most = -1;
+  for (int replica = 0; replica < plan.dp; ++replica) {
+    const double squares = tokens_of_replica(workload, plan, {step, replica}).squares;
+    if (squares > most) most = squares, heaviest = replica;
+  }
+  return heaviest;
+}
+
+PackedTokens packed_tokens(const TrainingWorkload& workload, const TrainingPlan& plan, int step) {
+  PackedTokens sum;
+  for (int replica = 0; replica < plan.dp; ++replica)
+    add(tokens_of_replica(workload, plan, {step, replica}), sum);
   return sum;
 }
 
 PackedTokens packed_tokens(const TrainingWorkload& workload, const TrainingPlan& plan) {
   PackedTokens sum;
-  for (int step = workload.first_step; step < workload.steps; ++step) {
-    const PackedTokens one = packed_tokens(workload, plan, step);
-    sum.rows += one.rows, sum.real += one.real, sum.counted += one.counted;
-    sum.sequences += one.sequences, sum.squares += one.squares;
-  }
+  for (int step = workload.first_step; step < workload.steps; ++step)
+    add(packed_tokens(workload, plan, step), sum);
   return sum;
 }
 

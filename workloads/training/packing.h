@@ -45,7 +45,11 @@ struct PackedTokens {
   double padding_share() const { return 1 - real / rows; }
 };
 
-// One step over all replicas; all steps of the run. Folded: the first replica's times their number.
+// The replica whose attention has the most pairs in a step: as all meet at its end, it is timed where one
+// stands for all. The first of equal ones.
+int heaviest_replica(const TrainingWorkload& workload, const TrainingPlan& plan, int step);
+
+// One step over all replicas; all steps of the run.
 PackedTokens packed_tokens(const TrainingWorkload& workload, const TrainingPlan& plan, int step);
 PackedTokens packed_tokens(const TrainingWorkload& workload, const TrainingPlan& plan);
 

@@ -6,9 +6,24 @@
 
 namespace moebius {
 
+int Rails::members() const {
+  std::size_t sum = 0;
+  for (const auto& stop : stops) sum += stop.size();
+  return static_cast<int>(sum);
+}
+
+int Rails::most_at_a_stop() const {
+  std::size_t most = 0;
+  for (const auto& stop : stops) most = std::max(most, stop.size());
+  return static_cast<int>(most);
+}
+
 Rails rails_of(const GroupSites& group) {
-  const int k = group.per_node();
-  if (group.nodes.size() > 1 && k > 0) return {group.nodes, k};
+  if (group.nodes.size() > 1) {
+    const auto smaller = [](const auto& a, const auto& b) { return a.size() < b.size(); };
+    const auto least = std::min_element(group.nodes.begin(), group.nodes.end(), smaller);
+    return {group.nodes, static_cast<int>(least->size())};
+  }
   Rails rails;
   for (const auto& node : group.nodes) {
     for (const std::int32_t member : node) rails.stops.push_back({member});
@@ -27,10 +42,11 @@ bool has_hierarchy(const GroupSites& group) {
 }
 
 void add_inside_edges(const Rails& rails, double bytes, std::vector<Edge>& edges) {
-  if (rails.k == 1) return;
+  const int passing = rails.most_at_a_stop() > rails.k ? rails.k : rails.k - 1;
   for (const auto& stop : rails.stops) {
-    for (int c = 0; c < rails.k; ++c)
-      edges.push_back({stop[c], stop[(c + 1) % rails.k], bytes * (rails.k - 1) / rails.k});
+    const std::size_t size = stop.size();
+    for (std::size_t i = 0; i < size && size > 1; ++i)
+      edges.push_back({stop[i], stop[(i + 1) % size], bytes * passing / rails.k});
   }
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 // `hops` equal steps around the ring, each of bytes/n, as one step that carries what they carry together.
 Traffic ring(const Rails& rails, double bytes, int hops, const GroupSites& group, const Fabric& fabric) {
-  const auto n = static_cast<double>(rails.size()) * rails.k;
+  const auto n = static_cast<double>(rails.members());
   Traffic traffic{ring_edges(rails, bytes * hops / n, true), 0, true};
   traffic.latency = hops * mean_latency(traffic.edges, group, fabric);
   traffic.rounds = hops;

@@ -61,8 +61,9 @@ Steps tree_steps(const CollectiveQuery& query, const GroupSites& group, const Fa
   traffic.latency = depth * largest_latency(traffic.edges, group, fabric);
   std::vector<Edge> inside;
   add_inside_edges(rails, reduce ? 2 * query.bytes : query.bytes, inside);
-  traffic.latency += (rails.k - 1) * largest_latency(inside, group, fabric);
-  traffic.hops = depth + rails.k - 1;
+  const int chain = rails.most_at_a_stop() - 1;
+  traffic.latency += chain * largest_latency(inside, group, fabric);
+  traffic.hops = depth + chain;
   traffic.depth = reduce ? 2 * depth : depth;
   if (reduce) traffic.latency *= 2, traffic.hops *= 2;
   traffic.edges.insert(traffic.edges.end(), inside.begin(), inside.end());

@@ -56,6 +56,20 @@ TEST_CASE("shifted groups of a class are the groups of its ranks") {
   }
 }
 
+// As collectives in groups have them: every second node of eight.
+TEST_CASE("groups of runs of neighbours are shifted by runs") {
+  RankClass of;
+  Group group{.ranks = {}, .my_index = 3};
+  for (std::int32_t rank = 0; rank < 64; ++rank) {
+    of.ranks.push_back(rank);
+    if (rank / 8 % 2 == 0) group.ranks.push_back(rank);
+  }
+  of.ranks.erase(of.ranks.begin(), of.ranks.begin() + 3);  // its representative is rank 3
+  CHECK(shifts_of(group, of) == std::vector<std::int32_t>{0, 8});
+  group.ranks.resize(16);  // two nodes of four: the third and the fourth have the other two groups
+  CHECK(shifts_of(group, of) == std::vector<std::int32_t>{0, 8, 32, 40});
+}
+
 // Sixteen expert groups of one node, two nodes to a leaf whose uplinks are short: none leaves its node.
 TEST_CASE("groups inside nodes leave leaves and pods alone") {
   const Cluster cluster = make_cluster({.nodes = 16, .leaf_ports = 2, .oversubscription = 4});

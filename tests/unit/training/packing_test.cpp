@@ -115,7 +115,7 @@ TEST_CASE("attention on packed sequences computes the pairs of each sequence") {
   const auto all = all_submissions(training);
   const Fragment& forward = first_of(all, Phase::kForward);
   double pairs = 0;
-  const BatchPtr batch = pack(job.workload, {0, 0});
+  const BatchPtr batch = pack(job.workload, {0, heaviest_replica(job.workload, job.plan, 0)});
   for (const BatchSequence& s : batch->sequences) pairs += s.count * (s.count + 1) / 2.0;
   const Model& m = job.model;
   const double each = 2.0 * m.heads * (m.mla.nope_dim + m.mla.rope_dim + m.mla.v_dim);
@@ -140,6 +140,27 @@ TEST_CASE("sequences as long as their rows compute what unpacked rows do") {
     for (const Op& op : y.ops) second += op_flops(op, y).value;
     CHECK(first == Approx(second));
   }
+}
+
+TEST_CASE("of folded replicas the one with the most pairs is timed and all are counted") {
+  TrainingJob job = small_job();
+  job.workload.lengths = uniform(2, 20);
+  REQUIRE(job.plan.fold);
+  double most = 0, real = 0;
+  for (int replica = 0; replica < job.plan.dp; ++replica) {
+    PackedTokens tokens;
+    for (int i = 0; i < job.workload.num_microbatches(job.plan); ++i)
+      tokens.add(*pack(job.workload, {0, i * job.plan.dp + replica}));
+    real += tokens.real;
+    if (replica == heaviest_replica(job.workload, job.plan, 0)) most = tokens.squares;
+  }
+  for (int replica = 0; replica < job.plan.dp; ++replica) {
+    PackedTokens tokens;
+    for (int i = 0; i < job.workload.num_microbatches(job.plan); ++i)
+      tokens.add(*pack(job.workload, {0, i * job.plan.dp + replica}));
+    CHECK(tokens.squares <= most);
+  }
+  CHECK(packed_tokens(job.workload, job.plan, 0).real == Approx(real));
 }
 
 TEST_CASE("each microbatch and each replica packs sequences of its own when every rank is simulated") {

@@ -54,6 +54,36 @@ std::vector<bool> slower_than_more(const std::vector<ExpertRow>& rows) {
   return slower;
 }
 
+// What a layer on a rank asks of its kernels: whatever is no less in all of these takes no less time.
+struct Demand {
+  double rows = 0, experts = 0, hidden = 0, width = 0, microseconds = 0;
+
+  bool within(const Demand& other) const {
+    return rows <= other.rows && experts <= other.experts && hidden <= other.hidden && width <= other.width;
+  }
+};
+
+// The same rows of the same distribution cut over more ranks, each of which has less to do.
+std::vector<bool> slower_than_larger(const std::vector<ExpertRow>& rows) {
+  std::map<std::string, std::vector<std::size_t>> alike;
+  std::vector<Demand> demands;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Work work = work_of(rows[i]);
+    const ExpertLayer& layer = rows[i].layer;
+    demands.push_back({work.rows, work.experts, static_cast<double>(layer.hidden),
+                       static_cast<double>(layer.width), rows[i].microseconds});
+    alike[rows[i].distribution].push_back(i);
+  }
+  std::vector<bool> slower(rows.size(), false);
+  for (const auto& [distribution, members] : alike)
+    for (const std::size_t i : members)
+      slower[i] = std::any_of(members.begin(), members.end(), [&](std::size_t other) {
+        return demands[i].microseconds > kSlowerThanMore * demands[other].microseconds &&
+               demands[i].within(demands[other]);
+      });
+  return slower;
+}
+
 std::vector<bool> slower_than_others(const std::vector<ExpertRow>& rows) {
   std::map<std::pair<Layer, std::int64_t>, std::vector<std::size_t>> alike;
   for (std::size_t i = 0; i < rows.size(); ++i) alike[{layer_of(rows[i]), rows[i].tokens}].push_back(i);
@@ -82,20 +112,22 @@ double least_microseconds(const ExpertRow& row, const Accelerator& chip) {
 }  // namespace
 
 std::vector<RejectedRows> reject_untuned(std::vector<ExpertRow>& rows) {
-  const std::vector<bool> more = slower_than_more(rows), others = slower_than_others(rows);
+  const std::vector<bool> more = slower_than_more(rows), larger = slower_than_larger(rows),
+                          others = slower_than_others(rows);
   RejectedRows by_more{0, "over half as slow again as the same layer with more tokens: not tuned"};
+  RejectedRows by_larger{0, "over half as slow again as a layer with no less of anything: not tuned"};
   RejectedRows by_others{0, "over twice as slow as the same layer under another distribution: not tuned"};
   std::vector<ExpertRow> kept;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!more[i] && !others[i]) {
+    if (!more[i] && !larger[i] && !others[i]) {
       kept.push_back(std::move(rows[i]));
     } else {
-      ++(more[i] ? by_more : by_others).rows;
+      ++(more[i] ? by_more : larger[i] ? by_larger : by_others).rows;
     }
   }
   rows = std::move(kept);
   std::vector<RejectedRows> rejected;
-  for (const RejectedRows& reason : {by_more, by_others})
+  for (const RejectedRows& reason : {by_more, by_larger, by_others})
     if (reason.rows > 0) rejected.push_back(reason);
   return rejected;
 }

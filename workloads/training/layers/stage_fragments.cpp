@@ -123,7 +123,8 @@ const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, in
   const auto found = known_.find(key);
   if (found != known_.end()) return found->second;
   if (packs()) {
-    stage.packed = pack(*input_.workload, {step, part.microbatch * input_.plan->dp + shard.replica});
+    const int replica = packed_replica(step, shard.replica);
+    stage.packed = pack(*input_.workload, {step, part.microbatch * input_.plan->dp + replica});
     stage.counted_tokens = counted_tokens(step);
   }
   stage.recompute = recompute_of(stage);
@@ -137,6 +138,13 @@ const StageFragments& FragmentStore::fragments(int rank, ShardPosition shard, in
 double FragmentStore::counted_tokens(int step) {
   const auto [place, added] = counted_.try_emplace(step, 0);
   if (added) place->second = std::max(1.0, packed_tokens(*input_.workload, *input_.plan, step).counted);
+  return place->second;
+}
+
+int FragmentStore::packed_replica(int step, int replica) {
+  if (!input_.plan->fold || replica > 0) return replica;
+  const auto [place, added] = heaviest_.try_emplace(step, 0);
+  if (added) place->second = heaviest_replica(*input_.workload, *input_.plan, step);
   return place->second;
 }
 

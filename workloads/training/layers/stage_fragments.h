@@ -79,7 +79,8 @@ class FragmentStore {
   void lower_whole(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
   void lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
   bool packs() const { return input_.workload->lengths.has_value(); }
-  double counted_tokens(int step);  // of the packed sequences of a step
+  double counted_tokens(int step);            // of the packed sequences of a step
+  int packed_replica(int step, int replica);  // whose rows that replica's ranks compute
 
   LoweringInput input_;
   std::vector<StageSlice> slices_;
@@ -88,6 +89,7 @@ class FragmentStore {
   ExpertLoads loads_;
   std::map<Key, StageFragments> known_;
   std::map<int, double> counted_;                                    // by step
+  std::map<int, int> heaviest_;                                      // likewise, of replicas that are folded
   std::map<int, std::shared_ptr<const RecomputeChoice>> recompute_;  // by stage
   std::map<Place, FragmentPtr> optimizers_;
   std::map<int, std::vector<int>> chunks_of_update_;  // by rank

@@ -18,10 +18,17 @@ bool writes_shards(const Op& op, const Fragment& fragment) {
   return op.kind == OpKind::kReduceScatter && fragment.tensors[fragment.output(op, 0)].shards > 0;
 }
 
-// A reduce-scatter into shards and what it reads: the gradients, or copies of them.
+// Of gradients that every rank keeps whole, such as those of norms under sequence parallelism.
+bool sums_in_place(const Op& op, const Fragment& fragment) {
+  return op.kind == OpKind::kAllReduce && op.lane == Lane::kDataComm &&
+         fragment.tensors[fragment.output(op, 0)].memory == MemoryKind::kGradients;
+}
+
+// A sum of gradients and what it reads: the gradients, or copies of them.
 struct Sum {
   Op op;
   std::vector<TensorId> inputs;
+  bool into_shards = true;  // what it reads goes when it is done
 };
 
 class Rewrite {
@@ -294,7 +301,8 @@ class Rewrite {
     for (const Sum& sum : sums_[stretch]) {
       builder_.phase = sum.op.phase;
       builder_.layer = sum.op.layer;
-      wait_for(replay(sum.op, sum.inputs, {}));
+      const std::int32_t done = replay(sum.op, sum.inputs, {});
+      if (sum.into_shards) wait_for(done);
     }
     builder_.phase = phase;
     builder_.layer = layer;
@@ -319,8 +327,11 @@ class Rewrite {
   void write(const Op& op) {
     builder_.phase = op.phase;
     builder_.layer = op.layer;
-    if (writes_shards(op, fragment_)) {
-      sums_[stretch_of(op)].push_back({op, copies_of(inputs_of(op))});
+    const bool into_shards = writes_shards(op, fragment_);
+    // Sums in place keep behind those into shards, which do not wait for the stretch that follows then.
+    if (into_shards || (plan_.zero >= 2 && sums_in_place(op, fragment_))) {
+      sums_[stretch_of(op)].push_back(
+          {op, into_shards ? copies_of(inputs_of(op)) : inputs_of(op), into_shards});
       return;
     }
     const bool computes = op.lane == Lane::kCompute;
@@ -353,27 +364,6 @@ class Rewrite {
 };
 
 }  // namespace
-
-std::set<std::uint32_t> away_activations(const TrainingPlan& plan, const Fragment& forward) {
-  std::set<std::uint32_t> keys;
-  if (!plan.offload.activations) return keys;
-  const LayerGroups groups(plan, forward);
-  int last = -1;
-  for (const Op& op : forward.ops) last = std::max(last, groups.of(op));
-  for (const Op& op : forward.ops) {
-    const bool early = op.layer >= 0 && groups.of(op) < last;
-    for (int i = 0; early && i < op.num_outputs; ++i) {
-      const Tensor& tensor = forward.tensors[forward.output(op, i)];
-      if (tensor.scope == Scope::kMicrobatch) keys.insert(tensor.key);
-    }
-  }
-  return keys;
-}
-
-int layers_away(const TrainingPlan& plan, int layers) {
-  if (!plan.offload.activations) return 0;
-  return std::max(0, layers - 1) / plan.group_layers * plan.group_layers;
-}
 
 std::vector<std::int32_t> leaving_ops(const TrainingPlan& plan, const Fragment& fragment) {
   std::map<Lane, std::int32_t> last;
