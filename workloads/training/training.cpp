@@ -296,10 +296,6 @@ void Training::stop_before(int step) {
 }
 
 void Training::go_on() {
-  for (ClassPlace& place : state_->places) {
-    place.completed_passes += place.outstanding;
-    place.outstanding = 0;
-  }
   state_->end = state_->total;
 }
 

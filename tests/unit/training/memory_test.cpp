@@ -1,8 +1,11 @@
 #include "workloads/training/state/memory.h"
 
+#include <deque>
+
 #include <catch2/catch.hpp>
 
 #include "small_job.h"
+#include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
 
 using namespace moebius;
@@ -18,6 +21,24 @@ double rank_parameters(const TrainingJob& job) {
   const ParameterCount count = count_parameters(job.model);
   return count.total() - count.routed_experts + count.routed_experts / job.plan.ep;
 }
+
+// Passes take a nanosecond each, whatever they do.
+class OneAfterAnother : public Executor {
+ public:
+  Time now() const override { return now_; }
+  void submit(const Submission& submission) override { queue_.push_back(submission.sequence); }
+  std::vector<Completion> wait(Time) override {
+    const std::int32_t sequence = queue_.front();
+    queue_.pop_front();
+    ++now_.ns;
+    return {{sequence, now_}};
+  }
+  Time finish() override { return now_; }
+
+ private:
+  std::deque<std::int32_t> queue_;
+  Time now_;
+};
 
 }  // namespace
 
@@ -197,4 +218,20 @@ TEST_CASE("memory over time begins with what is there before the first pass") {
   CHECK(samples[0].time == Time{});
   CHECK(samples[0].value == total(report.classes[0].resident).value);
   CHECK(samples[0].value > 0);
+}
+
+// All passes of a run have ended when it has, those too that ended after the last was issued.
+TEST_CASE("memory over time ends with what stays when every pass is done") {
+  TrainingJob job = small_job();
+  job.workload.steps = 2;
+  Training training(job);
+  Recorder recorder(training.layout(), {});
+  training.record_memory(recorder);
+  OneAfterAnother executor;
+  execute(training, executor, recorder);
+  const MemoryReport report = training.memory({1e9});
+  const std::vector<CounterSample>& samples = recorder.timeline().samples;
+  const std::size_t passes = report.classes[0].after_pass.size();
+  CHECK(samples.size() == report.classes.size() * (1 + 2 * passes));
+  CHECK(samples.back().value == report.classes.back().after_pass.back().value);
 }
