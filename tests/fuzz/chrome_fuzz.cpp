@@ -24,6 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     viz::ForeignTrace trace = viz::parse_chrome_trace({reinterpret_cast<const char*>(data), size}, "fuzz");
     const std::size_t slices = trace.slices.size();
+    for (const auto& [kind, time] : viz::times_of(trace).kinds)
+      CHECK(time.waiting >= 0, "seconds of " + std::string(to_string(kind)));
     const Timeline run = viz::timeline_of(std::move(trace), "fuzz");
     CHECK(run.spans.size() == slices, std::to_string(slices));
     for (const Span& span : run.spans) CHECK(Time{} <= span.start && span.start <= span.end, "times");

@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <string>
 
 #include "hw/document.h"
 #include "hw/error.h"
 #include "hw/json_text.h"
+#include "hw/units.h"
 #include "viz/import/chrome_reader.h"
 #include "workloads/perform.h"
 #include "workloads/report/run_directory.h"
@@ -18,27 +19,37 @@ namespace moebius {
 
 namespace {
 
-// The report of a run of which only its timeline is known.
-std::string report_of(const Timeline& timeline, const std::string& name) {
-  std::int64_t end = 0;
-  std::map<OpKind, double> kinds;
-  for (const Span& span : timeline.spans) {
-    end = std::max(end, span.end.ns);
-    kinds[timeline.ops[timeline.submissions[span.sequence].fragment].kind] +=
-        (span.end - span.start).seconds();
-  }
+std::string kinds_of(const viz::ForeignTimes& times) {
   std::string rows;
-  for (const auto& [kind, seconds] : kinds)
-    rows += fmt::format("{}\n      {}: {{\"{}\": {}}}", rows.empty() ? "" : ",", json_string(to_string(kind)),
-                        is_communication(kind) ? "busy_s" : "compute_s", seconds);
+  for (const auto& [kind, time] : times.kinds) {
+    rows += fmt::format("{}\n      {}: {{\"{}\": {}", rows.empty() ? "" : ",", json_string(to_string(kind)),
+                        is_communication(kind) ? "busy_s" : "compute_s", time.busy);
+    rows += time.waiting > 0 ? fmt::format(", \"waiting_s\": {}}}", time.waiting) : "}";
+  }
+  return rows;
+}
+
+// The report of a run of which only its timeline is known.
+std::string report_of(const Timeline& timeline, const viz::ForeignTimes& times, const std::string& name) {
+  std::int64_t end = 0;
+  for (const Span& span : timeline.spans) end = std::max(end, span.end.ns);
   return fmt::format(
       "{{\n  \"scenario\": {},\n  \"kind\": \"imported\",\n  \"executor\": \"imported\",\n  \"detail\": "
       "\"\",\n"
       "  \"seed\": 0,\n  \"run_time_s\": {},\n  \"rows\": {},\n  \"ops\": {},\n  \"breakdown\": "
-      "{{\"by_kind\": {{{}\n"
+      "{{\"other_s\": {}, \"by_kind\": {{{}\n"
       "  }}}},\n  \"provenance\": {{\"imported\": {}, \"moebius\": {}}},\n  \"uncertainty\": {{}}\n}}\n",
       json_string(name), static_cast<double>(end) * 1e-9, timeline.class_ranks.size(), timeline.spans.size(),
-      rows, json_string(name), json_string(kVersion));
+      times.other, kinds_of(times), json_string(name), json_string(kVersion));
+}
+
+std::string kinds_text(const viz::ForeignTimes& times) {
+  double known = 0;
+  for (const auto& [kind, time] : times.kinds) known += time.busy;
+  if (times.other == 0) return "";
+  return fmt::format(
+      "ops by their names: {}; {} of slices whose names say no kind of op, which stand in no share of one\n",
+      to_text(time_from_seconds(known)), to_text(time_from_seconds(times.other)));
 }
 
 // What an import wrote may be written again; a run that was simulated or executed stays.
@@ -66,11 +77,13 @@ Command import_command() {
     const std::string name = std::filesystem::path(arguments->file).filename().string();
     viz::ForeignTrace trace = viz::read_chrome_trace(arguments->file);
     const std::int64_t left_out = trace.left_out;
+    const viz::ForeignTimes times = viz::times_of(trace);
     const Timeline timeline = viz::timeline_of(std::move(trace), name);
-    const std::string json = report_of(timeline, name);
+    const std::string json = report_of(timeline, times, name);
     const std::string text =
-        fmt::format("{}: {} slices on {} rows, {} samples of counters; {} other events left out\n", name,
-                    timeline.spans.size(), timeline.class_ranks.size(), timeline.samples.size(), left_out);
+        fmt::format("{}: {} slices on {} rows, {} samples of counters; {} other events left out\n{}", name,
+                    timeline.spans.size(), timeline.class_ranks.size(), timeline.samples.size(), left_out,
+                    kinds_text(times));
     write_run(arguments->out, {json, text}, timeline);
     fmt::print(stderr, "{}", text);
     return 0;

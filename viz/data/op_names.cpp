@@ -18,30 +18,33 @@ bool of_submissions(const Timeline& tables) {
   return std::find(tables.facts.begin(), tables.facts.end(), fact) != tables.facts.end();
 }
 
+bool is_imported(const Timeline& tables) {
+  const std::pair<std::string, std::string> fact{"executor", "imported"};
+  return std::find(tables.facts.begin(), tables.facts.end(), fact) != tables.facts.end();
+}
+
 std::string span_name(const Timeline& tables, const OpRow& op) {
-  return of_submissions(tables) ? tables.fragments[op.fragment] : op_name(op);
+  const bool whole = of_submissions(tables) || is_imported(tables);
+  return whole ? tables.fragments[op.fragment] : op_name(op);
 }
 
 std::vector<std::string> span_names(const Timeline& tables) {
-  const bool whole = of_submissions(tables);
+  const bool whole = of_submissions(tables) || is_imported(tables);
   std::vector<std::string> names;
   for (const OpRow& op : tables.ops) names.push_back(whole ? tables.fragments[op.fragment] : op_name(op));
   return names;
 }
 
 std::string given_class_name(const Timeline& tables, std::int32_t rank_class) {
-  const std::string fact = fmt::format("class {}", rank_class);
+  const std::string by_run = fmt::format("class {}", rank_class),
+                    by_import = fmt::format("row {}", rank_class);
   for (const auto& [name, value] : tables.facts)
-    if (name == fact) return value;
+    if (name == by_run || name == by_import) return value;
   return {};
 }
 
 std::string class_name(const Timeline& tables, std::int32_t rank_class) {
   if (std::string given = given_class_name(tables, rank_class); !given.empty()) return given;
-  const std::string row = fmt::format("row {}", rank_class);  // as an imported run names it
-  for (const auto& [name, value] : tables.facts) {
-    if (name == row) return value;
-  }
   const std::int32_t rank = tables.class_ranks[rank_class], size = tables.class_sizes[rank_class];
   return size == 1 ? fmt::format("rank {}", rank) : fmt::format("ranks like {} (x{})", rank, size);
 }

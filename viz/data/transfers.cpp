@@ -52,4 +52,10 @@ std::vector<Transfer> transfers_of(const SpanColumns& spans) {
   return transfers;
 }
 
+std::int64_t waiting_of(const SpanColumns& spans, std::size_t i) {
+  const std::int64_t start = spans.start(i);
+  if (!is_communication(spans.tables().ops[spans.checked_row(i)].kind)) return 0;
+  return std::clamp(spans.work_start(i), start, spans.end(i)) - start;
+}
+
 }  // namespace moebius::viz

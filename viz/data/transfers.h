@@ -16,4 +16,7 @@ struct Transfer {
 // By send. Sends without a receive, as of a window that ends between them, are left out.
 std::vector<Transfer> transfers_of(const SpanColumns& spans);
 
+// How long span i of communication waits for its peers before anything moves, in ns; 0 of other ops.
+std::int64_t waiting_of(const SpanColumns& spans, std::size_t i);
+
 }  // namespace moebius::viz

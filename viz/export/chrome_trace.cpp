@@ -112,6 +112,10 @@ class ChromeWriter {
     file_.add(std::int64_t{s.step});
     file_.add(",\"microbatch\":");
     file_.add(std::int64_t{s.microbatch});
+    if (const std::int64_t waiting = waiting_of(run_, i); waiting > 0) {
+      file_.add(",\"waiting_us\":");
+      time(waiting);
+    }
     file_.add("}");
     place(i);
     time(run_.start(i));

@@ -30,7 +30,7 @@ constexpr int kBegin = 1, kEnd = 2, kCounter = 4;
 }  // namespace event
 namespace annotation {
 constexpr int kNameIid = 1, kInt = 4;
-constexpr int kStep = 1, kMicrobatch = 2, kSubmission = 3;  // our ids of the names
+constexpr int kStep = 1, kMicrobatch = 2, kSubmission = 3, kWaiting = 4;  // our ids of the names
 }  // namespace annotation
 namespace interned {
 constexpr int kEventNames = 2, kAnnotationNames = 3, kIid = 1, kName = 2;
@@ -73,6 +73,7 @@ class PerfettoWriter {
     add(interned::kAnnotationNames, annotation::kStep, "step");
     add(interned::kAnnotationNames, annotation::kMicrobatch, "microbatch");
     add(interned::kAnnotationNames, annotation::kSubmission, "submission");
+    add(interned::kAnnotationNames, annotation::kWaiting, "waiting_ns");
     std::uint64_t row = 0;
     for (const std::string& text : span_names(tables_)) add(interned::kEventNames, ++row, text);
     packet_.clear();
@@ -150,6 +151,8 @@ class PerfettoWriter {
     annotate(annotation::kStep, submission.step);
     annotate(annotation::kMicrobatch, submission.microbatch);
     annotate(annotation::kSubmission, submission.sequence);
+    if (const std::int64_t waiting = waiting_of(run_, i); waiting > 0)
+      annotate(annotation::kWaiting, waiting);
     event_.varint(event::kType, event::kBegin);
     event_.varint(event::kNameIid, row + 1);
     event_.varint(event::kTrackUuid, uuid);

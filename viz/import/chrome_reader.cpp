@@ -2,6 +2,8 @@
 
 #include <zlib.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -9,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -84,8 +87,18 @@ class CharacterIterator {
   Characters* of_;
 };
 
+// Categories of PyTorch's profiler for what a host does or says: the work is the kernels'.
+constexpr std::array<std::string_view, 8> kOfHost{"cpu_op",
+                                                  "user_annotation",
+                                                  "gpu_user_annotation",
+                                                  "cuda_runtime",
+                                                  "cuda_driver",
+                                                  "python_function",
+                                                  "overhead",
+                                                  "Trace"};
+
 struct Event {
-  std::string name, process, thread, told;  // told: args.name of metadata
+  std::string name, category, process, thread, told;  // told: args.name of metadata
   char kind = 0;
   std::optional<double> start, duration;
   std::vector<std::pair<std::string, double>> values;  // numbers in args
@@ -112,15 +125,22 @@ class Collector {
       ++trace_.left_out;
   }
 
+  // What the file says of itself: exports of ours name what the timeline kept.
+  void fact(const std::string& name, const std::string& value) {
+    if (name == "timeline_detail") trace_.detail = value.substr(0, kLongestName);
+  }
+
   ForeignTrace finish() {
     for (const auto& [track, open] : open_) trace_.left_out += static_cast<std::int64_t>(open.size());
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
-      const auto& [process, thread] = keys_[i];
-      const auto process_name = process_names_.find(process);
-      const auto thread_name = thread_names_.find(keys_[i]);
-      trace_.tracks.emplace_back(
-          process_name == process_names_.end() ? "process " + process : process_name->second,
-          thread_name == thread_names_.end() ? fmt::format("thread {}", thread) : thread_name->second);
+    for (std::string& process : trace_.processes) {
+      const auto name = process_names_.find(process);
+      process = name == process_names_.end() ? "process " + process : name->second;
+    }
+    for (const Key& key : keys_) {
+      const auto thread_name = thread_names_.find(key);
+      trace_.tracks.push_back({processes_.at(key.first), thread_name == thread_names_.end()
+                                                             ? fmt::format("thread {}", key.second)
+                                                             : thread_name->second});
     }
     return std::move(trace_);
   }
@@ -148,21 +168,38 @@ class Collector {
   std::int32_t track_of(const Event& event) {
     const auto [at, added] =
         tracks_.emplace(Key(event.process, event.thread), static_cast<std::int32_t>(keys_.size()));
-    if (added) keys_.push_back(at->first);
+    if (added) keys_.push_back(at->first), process_of(event);
     if (keys_.size() > kMostTracks) fail(fmt::format("expected at most {} threads, found more", kMostTracks));
     return at->second;
+  }
+  std::int32_t process_of(const Event& event) {
+    const auto [at, added] =
+        processes_.emplace(event.process, static_cast<std::int32_t>(trace_.processes.size()));
+    if (added) trace_.processes.push_back(event.process);
+    if (trace_.processes.size() > kMostTracks)
+      fail(fmt::format("expected at most {} processes, found more", kMostTracks));
+    return at->second;
+  }
+  // One name of a host's call and of a kernel are two.
+  std::int32_t name_of(const Event& event) {
+    const bool host = std::find(kOfHost.begin(), kOfHost.end(), event.category) != kOfHost.end();
+    auto& ids = host ? host_names_ : names_;
+    const std::int32_t id = id_of(ids, trace_.names, event.name, "names");
+    trace_.on_host.resize(trace_.names.size(), host);
+    return id;
   }
 
   void complete(const Event& event) {
     const double duration = event.duration ? time_of(event.duration, "dur") : 0;
     if (duration < 0) fail("expected a duration of at least 0, found less");
-    trace_.slices.push_back({time_of(event.start, "ts"), duration,
-                             id_of(names_, trace_.names, event.name, "names"), track_of(event)});
+    double waiting = 0;
+    for (const auto& [key, value] : event.values)
+      if (key == "waiting_us" && value > 0) waiting = std::min(value, duration);
+    trace_.slices.push_back({time_of(event.start, "ts"), duration, waiting, name_of(event), track_of(event)});
   }
   void begin(const Event& event) {
     const std::int32_t track = track_of(event);
-    open_[track].push_back(
-        {time_of(event.start, "ts"), 0, id_of(names_, trace_.names, event.name, "names"), track});
+    open_[track].push_back({time_of(event.start, "ts"), 0, 0, name_of(event), track});
   }
   void end(const Event& event) {
     std::vector<ForeignSlice>& open = open_[track_of(event)];
@@ -179,8 +216,8 @@ class Collector {
   void count(const Event& event) {
     for (const auto& [key, value] : event.values) {
       const std::string name = event.values.size() == 1 ? event.name : event.name + " " + key;
-      trace_.samples.push_back(
-          {time_of(event.start, "ts"), value, id_of(counters_, trace_.counters, name, "counters"), 0});
+      trace_.samples.push_back({time_of(event.start, "ts"), value,
+                                id_of(counters_, trace_.counters, name, "counters"), process_of(event)});
     }
   }
   void name(const Event& event) {
@@ -193,7 +230,7 @@ class Collector {
   std::string path_;
   std::int64_t events_ = 0;
   ForeignTrace trace_;
-  std::unordered_map<std::string, std::int32_t> names_, counters_;
+  std::unordered_map<std::string, std::int32_t> names_, host_names_, counters_, processes_;
   std::map<Key, std::int32_t> tracks_;
   std::vector<Key> keys_;
   std::map<std::string, std::string> process_names_;
@@ -219,17 +256,20 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   bool string(string_t& text) override {
     if (depth_ == event_depth_ && event_depth_ > 0) {
       if (key_ == "name") event_.name = text;
+      if (key_ == "cat") event_.category = text;
       if (key_ == "ph") event_.kind = text.size() == 1 ? text[0] : '?';
       if (key_ == "pid") event_.process = text;
       if (key_ == "tid") event_.thread = text;
     } else if (in_args() && key_ == "name") {
       event_.told = text;
+    } else if (depth_ == 2 && in_facts_) {
+      collector_.fact(key_, text);
     }
     return true;
   }
   bool key(string_t& text) override {
     if (depth_ == event_depth_) in_args_ = text == "args";
-    if (depth_ == 1 && event_depth_ == 0) in_events_ = text == "traceEvents";
+    if (depth_ == 1 && event_depth_ == 0) in_events_ = text == "traceEvents", in_facts_ = text == "otherData";
     key_.swap(text);
     return true;
   }
@@ -295,7 +335,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   Event event_;
   std::string key_;
   int depth_ = 0, events_depth_ = 0, event_depth_ = 0;
-  bool in_events_ = false, in_args_ = false, seen_ = false;
+  bool in_events_ = false, in_facts_ = false, in_args_ = false, seen_ = false;
 };
 
 template <class Iterator>

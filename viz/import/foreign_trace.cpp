@@ -87,45 +87,89 @@ std::string lower(std::string_view text) {
   return all;
 }
 
-// Slices in the order of time, each with the row that it stands on: of its track the first one that is free.
+std::optional<Lane> own_lane(std::string_view thread) {
+  for (int i = 0; i < kNumLanes; ++i) {
+    if (to_string(static_cast<Lane>(i)) == thread) return static_cast<Lane>(i);
+  }
+  return std::nullopt;
+}
+
+// Slices in the order of time, each with the row that it stands on: of its track the first one that is free;
+// in an export of ours that of its process, whose threads are lanes.
 class Rows {
  public:
-  Rows(std::size_t tracks) : of_track_(tracks) {}
+  explicit Rows(const ForeignTrace& trace)
+      : trace_(trace), of_track_(trace.tracks.size()), of_process_(trace.processes.size(), -1) {
+    for (const ForeignTrack& track : trace.tracks)
+      lanes_.push_back(trace.detail.empty() ? std::nullopt : own_lane(track.thread));
+  }
 
   std::int32_t place(std::int32_t track, std::int64_t start, std::int64_t end) {
+    if (lanes_[track]) return of_process(trace_.tracks[track].process);
     for (const std::int32_t row : of_track_[track]) {
       if (ends_[row] > start) continue;
       ends_[row] = end;
       return row;
     }
-    const auto row = static_cast<std::int32_t>(ends_.size());
+    const auto& [process, thread] = trace_.tracks[track];
+    const std::size_t above = of_track_[track].size();
+    const std::int32_t row = add(fmt::format("{}, {}{}", trace_.processes[process], thread,
+                                             above > 0 ? fmt::format(", below {}", above) : ""));
     of_track_[track].push_back(row);
-    ends_.push_back(end);
-    tracks_.push_back({track, static_cast<int>(of_track_[track].size())});
+    ends_[row] = end;
+    if (of_process_[process] < 0) of_process_[process] = row;
     return row;
   }
-  std::size_t size() const { return ends_.size(); }
-  // "GPU 0, stream 7", "main, below 1"
-  std::string name(std::size_t row, const ForeignTrace& trace) const {
-    const auto& [track, depth] = tracks_[row];
-    const auto& [process, thread] = trace.tracks[track];
-    return fmt::format("{}, {}{}", process, thread, depth > 1 ? fmt::format(", below {}", depth - 1) : "");
+  Lane lane(std::int32_t track) const { return lanes_[track].value_or(Lane::kCompute); }
+  // The first row of a process; one for its counters alone where it has no slice.
+  std::int32_t of_process(std::int32_t process) {
+    std::int32_t& row = of_process_[process];
+    if (row < 0) row = add(trace_.processes[process]);
+    return row;
   }
+  // "GPU 0, stream 7", "main, below 1"
+  const std::vector<std::string>& names() const { return names_; }
 
  private:
-  struct Place {
-    std::int32_t track;
-    int depth;  // from 1
-  };
+  std::int32_t add(std::string name) {
+    ends_.push_back(std::numeric_limits<std::int64_t>::min());
+    names_.push_back(std::move(name));
+    return static_cast<std::int32_t>(names_.size()) - 1;
+  }
+
+  const ForeignTrace& trace_;
   std::vector<std::vector<std::int32_t>> of_track_;
-  std::vector<std::int64_t> ends_;
-  std::vector<Place> tracks_;
+  std::vector<std::int32_t> of_process_;    // its first row; -1: none yet
+  std::vector<std::optional<Lane>> lanes_;  // by track
+  std::vector<std::int64_t> ends_;          // by row
+  std::vector<std::string> names_;
 };
+
+// Names of submissions say which pass or iteration a slice is, and no kind of op.
+GuessedOp op_of_name(const ForeignTrace& trace, std::size_t name) {
+  const bool no_op = trace.on_host[name] || trace.detail == "steps";
+  return no_op ? GuessedOp{} : guess_op(trace.names[name]);
+}
+
+void sort_slices(ForeignTrace& trace) {
+  std::stable_sort(trace.slices.begin(), trace.slices.end(),
+                   [](const ForeignSlice& a, const ForeignSlice& b) {
+                     return a.start != b.start ? a.start < b.start
+                                               : a.duration > b.duration;  // who holds others comes first
+                   });
+}
+
+// Counters may begin before the first slice does.
+double first_moment(const ForeignTrace& trace) {
+  double first = trace.slices.empty() ? 0 : trace.slices.front().start;
+  for (const ForeignSample& sample : trace.samples) first = std::min(first, sample.time);
+  return first;
+}
 
 void add_ops(const ForeignTrace& trace, Timeline& timeline) {
   timeline.fragments = trace.names;
   for (std::size_t i = 0; i < trace.names.size(); ++i) {
-    const GuessedOp guess = guess_op(trace.names[i]);
+    const GuessedOp guess = op_of_name(trace, i);
     OpRow op;
     op.kind = guess.kind;
     op.phase = guess.phase;
@@ -135,14 +179,19 @@ void add_ops(const ForeignTrace& trace, Timeline& timeline) {
   }
 }
 
-void add_samples(const ForeignTrace& trace, double first, std::size_t classes, Timeline& timeline) {
+void add_samples(const ForeignTrace& trace, double first, Rows& rows, Timeline& timeline) {
   timeline.counters = trace.counters;
   for (const ForeignSample& sample : trace.samples) {
-    const double ns = std::round(1000 * (sample.time - first));
-    if (ns < 0 || classes == 0) continue;
-    timeline.samples.push_back({sample.counter, 0, Time{static_cast<std::int64_t>(ns)}, sample.value});
+    const auto ns = static_cast<std::int64_t>(std::round(1000 * (sample.time - first)));
+    timeline.samples.push_back({sample.counter, rows.of_process(sample.process), Time{ns}, sample.value});
   }
 }
+
+// The slices that are open on one track, the innermost last.
+struct OpenSlice {
+  double end;
+  std::int32_t name;
+};
 
 }  // namespace
 
@@ -156,26 +205,48 @@ GuessedOp guess_op(std::string_view name) {
   if (words.find("wgrad") != std::string::npos) guess.phase = Phase::kWeight;
   if (const auto own = own_kind(name.substr(0, name.find(' ')))) {
     guess.kind = *own;
+    guess.known = true;
     return guess;
   }
   for (const Word& word : kWords) {
     if (words.find(word.part) == std::string::npos) continue;
     guess.kind = word.kind;
+    guess.known = true;
     return guess;
   }
   return guess;
 }
 
+ForeignTimes times_of(ForeignTrace& trace) {
+  ForeignTimes times;
+  sort_slices(trace);
+  std::vector<GuessedOp> ops;
+  for (std::size_t i = 0; i < trace.names.size(); ++i) ops.push_back(op_of_name(trace, i));
+  const auto count = [&](std::int32_t name, double us) {
+    double& sum = ops[name].known ? times.kinds[ops[name].kind].busy : times.other;
+    sum += 1e-6 * us;
+  };
+  std::vector<std::vector<OpenSlice>> open(trace.tracks.size());
+  for (const ForeignSlice& slice : trace.slices) {
+    const double end = slice.start + slice.duration;
+    count(slice.name, slice.duration - slice.waiting);
+    if (ops[slice.name].known && slice.waiting > 0)
+      times.kinds[ops[slice.name].kind].waiting += 1e-6 * slice.waiting;
+    if (!trace.detail.empty()) continue;  // lanes of ours hold no calls inside calls
+    std::vector<OpenSlice>& around = open[slice.track];
+    while (!around.empty() && around.back().end <= slice.start) around.pop_back();
+    if (!around.empty()) count(around.back().name, slice.start - std::min(end, around.back().end));
+    around.push_back({end, slice.name});
+  }
+  return times;
+}
+
 Timeline timeline_of(ForeignTrace&& trace, const std::string& source) {
   Timeline timeline;
-  std::stable_sort(trace.slices.begin(), trace.slices.end(),
-                   [](const ForeignSlice& a, const ForeignSlice& b) {
-                     return a.start != b.start ? a.start < b.start
-                                               : a.duration > b.duration;  // who holds others comes first
-                   });
-  const double first = trace.slices.empty() ? 0 : trace.slices.front().start;
+  sort_slices(trace);
+  const double first = first_moment(trace);
   add_ops(trace, timeline);
-  Rows rows(trace.tracks.size());
+  Rows rows(trace);
   timeline.spans.reserve(trace.slices.size());
   timeline.submissions.reserve(trace.slices.size());
   for (const ForeignSlice& slice : trace.slices) {
@@ -184,20 +255,25 @@ Timeline timeline_of(ForeignTrace&& trace, const std::string& source) {
     const std::int32_t row = rows.place(slice.track, start, end);
     const auto sequence = static_cast<std::int32_t>(timeline.spans.size());
     timeline.submissions.push_back({sequence, slice.name, row, 0, 0});
+    const auto waiting = static_cast<std::int64_t>(std::round(1000 * slice.waiting));
     timeline.spans.push_back({.sequence = sequence,
                               .rank_class = row,
+                              .lane = rows.lane(slice.track),
                               .origin = Origin::kExecuted,
                               .start = Time{start},
-                              .end = Time{end}});
+                              .end = Time{end},
+                              .work_start = Time{waiting > 0 ? std::min(start + waiting, end) : 0}});
   }
   std::vector<ForeignSlice>().swap(trace.slices);
-  timeline.facts = {{"scenario", source}, {"executor", "imported"}, {"timeline_detail", "ops"}};
-  for (std::size_t row = 0; row < rows.size(); ++row) {
+  add_samples(trace, first, rows, timeline);
+  timeline.facts = {{"scenario", source},
+                    {"executor", "imported"},
+                    {"timeline_detail", trace.detail == "steps" ? "steps" : "ops"}};
+  for (std::size_t row = 0; row < rows.names().size(); ++row) {
     timeline.class_ranks.push_back(static_cast<std::int32_t>(row));
     timeline.class_sizes.push_back(1);
-    timeline.facts.emplace_back(fmt::format("row {}", row), rows.name(row, trace));
+    timeline.facts.emplace_back(fmt::format("row {}", row), rows.names()[row]);
   }
-  add_samples(trace, first, rows.size(), timeline);
   return timeline;
 }
 

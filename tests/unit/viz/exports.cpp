@@ -30,10 +30,15 @@ Timeline two_ranks() {
            {.kind = OpKind::kSend, .lane = Lane::kSendForward, .fragment = 0, .index = 1, .payload = 64},
            {.kind = OpKind::kRecv, .lane = Lane::kRecvForward, .fragment = 1, .index = 0, .payload = 64}};
   t.submissions = {{0, 0, 0, 0, 7}, {1, 1, 1, 0, 7}};
-  t.spans = {
-      {.sequence = 0, .op = 0, .start = {0}, .end = {1500}},
-      {.sequence = 0, .op = 1, .lane = Lane::kSendForward, .start = {1500}, .end = {2007}},
-      {.sequence = 1, .op = 0, .rank_class = 1, .lane = Lane::kRecvForward, .start = {0}, .end = {2007}}};
+  t.spans = {{.sequence = 0, .op = 0, .start = {0}, .end = {1500}},
+             {.sequence = 0, .op = 1, .lane = Lane::kSendForward, .start = {1500}, .end = {2007}},
+             {.sequence = 1,
+              .op = 0,
+              .rank_class = 1,
+              .lane = Lane::kRecvForward,
+              .start = {0},
+              .end = {2007},
+              .work_start = {1500}}};
   t.samples = {{0, 1, {1000}, 2.5}};
   return t;
 }
@@ -103,8 +108,10 @@ TEST_CASE("a Chrome trace has a complete event for each span with its time in mi
   CHECK(spans[0]["name"] == "gemm qkv L3");
   CHECK(spans[0]["dur"] == 1.5);
   CHECK(spans[1]["ts"] == 1.5);
-  CHECK(spans[1]["dur"] == 0.507);  // 2,007 - 1,500 ns
-  CHECK(spans[2]["pid"] == 4);      // the rank
+  CHECK(spans[1]["dur"] == 0.507);               // 2,007 - 1,500 ns
+  CHECK(spans[2]["pid"] == 4);                   // the rank
+  CHECK(spans[2]["args"]["waiting_us"] == 1.5);  // of the receive, till the send begins
+  CHECK_FALSE(spans[1]["args"].contains("waiting_us"));
   CHECK(spans[2]["args"]["microbatch"] == 7);
   REQUIRE(counters.size() == 1);
   CHECK(counters[0]["args"]["value"] == 2.5);

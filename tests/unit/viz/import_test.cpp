@@ -2,9 +2,9 @@
 #include "viz/import/chrome_reader.h"
 
 #include "hw/error.h"
+#include "tests/catch.h"
 #include "tests/process.h"
 #include "viz/data/op_names.h"
-#include "tests/catch.h"
 
 namespace moebius::viz {
 namespace {
@@ -119,6 +119,71 @@ TEST_CASE("what is no profile is refused with the place where it is wrong") {
   CHECK(refusal(R"([{"ph": "B", "ts": 5, "name": "a"}, {"ph": "E", "ts": 4}])") ==
         "event 2: expected an end after its begin, found one before");
   CHECK(refusal(std::string(100, '[')) == "expected at most 64 levels, found more");
+}
+
+TEST_CASE("counters stand on a row of their process and from before the first slice on") {
+  const Timeline run = imported(R"([
+    {"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "idle"}},
+    {"ph": "X", "name": "a", "ts": 10, "dur": 1, "pid": 1}, {"ph": "X", "name": "a", "ts": 11, "dur": 1, "pid": 2},
+    {"ph": "C", "name": "memory", "ts": 5, "pid": 2, "args": {"value": 7}},
+    {"ph": "C", "name": "memory", "ts": 12, "pid": 1, "args": {"value": 8}},
+    {"ph": "C", "name": "memory", "ts": 12, "pid": 3, "args": {"value": 9}}])");
+  REQUIRE(run.samples.size() == 3);
+  CHECK(run.samples[0].time == 0_ns);
+  CHECK(run.samples[0].rank_class == 1);
+  CHECK(run.samples[1].rank_class == 0);
+  CHECK(run.samples[1].time == 7_us);
+  CHECK(class_name(run, run.samples[2].rank_class) == "idle");
+  CHECK(run.spans[0].start == 5_us);
+}
+
+// Of PyTorch's step of 600 us a product takes 50 us, a launch 8 and a synchronise 400 of the host's time:
+// nothing of it is compute. The kernel's 30 us are, and of a thread's calls inside calls each counts once.
+TEST_CASE("a moment of a thread counts once, and as an op only where a name says so") {
+  ForeignTrace trace = parse_chrome_trace(R"([
+    {"ph": "X", "name": "ProfilerStep#5", "cat": "user_annotation", "ts": 0, "dur": 600, "pid": 1, "tid": 1},
+    {"ph": "X", "name": "aten::matmul", "cat": "cpu_op", "ts": 10, "dur": 50, "pid": 1, "tid": 1},
+    {"ph": "X", "name": "cudaLaunchKernel", "cat": "cuda_runtime", "ts": 20, "dur": 8, "pid": 1, "tid": 1},
+    {"ph": "X", "name": "cudaDeviceSynchronize", "ts": 100, "dur": 400, "pid": 1, "tid": 1},
+    {"ph": "X", "name": "xmma_gemm", "cat": "kernel", "ts": 40, "dur": 30, "pid": 2, "tid": 7}])",
+                                          "t");
+  const ForeignTimes times = times_of(trace);
+  REQUIRE(times.kinds.size() == 1);
+  CHECK(times.kinds.at(OpKind::kGemm).busy == Approx(30e-6));
+  CHECK(times.other == Approx(600e-6));
+}
+
+// Two lanes of a class: of the receive's 3 us it waits for 2.
+TEST_CASE("an export of ours comes back with its names, its lanes and what of a slice is waiting") {
+  const std::string json = R"json({"otherData": {"timeline_detail": "ops"}, "traceEvents": [
+    {"ph": "M", "name": "process_name", "pid": 4, "tid": 0, "args": {"name": "ranks like 4 (x8)"}},
+    {"ph": "M", "name": "thread_name", "pid": 4, "tid": 0, "args": {"name": "compute"}},
+    {"ph": "M", "name": "thread_name", "pid": 4, "tid": 4, "args": {"name": "recv_forward"}},
+    {"ph": "X", "name": "gemm down L1", "ts": 0, "dur": 2, "pid": 4, "tid": 0},
+    {"ph": "X", "name": "recv pipeline", "args": {"waiting_us": 2}, "ts": 0, "dur": 3, "pid": 4, "tid": 4}]})json";
+  ForeignTrace trace = parse_chrome_trace(json, "t");
+  const ForeignTimes times = times_of(trace);
+  CHECK(times.kinds.at(OpKind::kRecv).busy == Approx(1e-6));
+  CHECK(times.kinds.at(OpKind::kRecv).waiting == Approx(2e-6));
+  const Timeline run = timeline_of(std::move(trace), "t");
+  REQUIRE(run.class_ranks.size() == 1);
+  CHECK(class_name(run, 0) == "ranks like 4 (x8)");
+  CHECK(given_class_name(run, 0) == "ranks like 4 (x8)");
+  CHECK(run.spans[1].lane == Lane::kRecvForward);
+  CHECK(run.spans[1].transfer_start() == 2_us);
+}
+
+// Iterations and requests are no ops, whatever their names hold.
+TEST_CASE("an export of a service comes back as what it kept") {
+  ForeignTrace trace = parse_chrome_trace(R"({"otherData": {"timeline_detail": "steps"}, "traceEvents": [
+    {"ph": "X", "name": "decode attention", "ts": 0, "dur": 2, "pid": 4, "tid": 0}]})",
+                                          "t");
+  const ForeignTimes times = times_of(trace);
+  CHECK(times.kinds.empty());
+  CHECK(times.other == Approx(2e-6));
+  const Timeline run = timeline_of(std::move(trace), "t");
+  CHECK(of_submissions(run));
+  CHECK(span_name(run, run.ops[0]) == "decode attention");
 }
 
 }  // namespace
