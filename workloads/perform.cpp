@@ -42,6 +42,8 @@ void name_run(Timeline& timeline, const Job& job, const RunFacts& facts) {
                                                              {"detail", facts.detail},
                                                              {"seed", std::to_string(job.scenario.seed)}};
   timeline.facts.insert(timeline.facts.begin(), run.begin(), run.end());
+  if (job.training)
+    timeline.facts.emplace_back("training_steps", std::to_string(job.scenario.training.num_steps()));
   for (const FaultFacts& fault : facts.faults) timeline.facts.emplace_back("fault", one_line(fault));
 }
 

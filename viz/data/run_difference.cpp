@@ -5,6 +5,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "workloads/schedule/compare.h"
+
 namespace moebius::viz {
 namespace {
 
@@ -28,6 +30,13 @@ struct Side {
   double seconds = 0;
 };
 
+// Seconds of a kind: of an import what its report counts, since slices inside others would count twice.
+double seconds_of(const RunData& run, OpKind kind, double summed) {
+  if (!is_imported(run.tables()) || run.figure("breakdown.by_kind") == nullptr) return summed;
+  const std::string path = "breakdown.by_kind." + std::string(to_string(kind));
+  return run.number(path + ".compute_s") + run.number(path + ".busy_s");
+}
+
 double size_of(const OpDifference& d) {
   return std::abs(d.b - d.a);
 }
@@ -44,6 +53,8 @@ RunDifference difference_of(const RunData& run_a, const RunData& run_b) {
   }
   result.makespan_a = static_cast<double>(run_a.lanes.end_of_run()) * 1e-9;
   result.makespan_b = static_cast<double>(run_b.lanes.end_of_run()) * 1e-9;
+  const int steps_a = whole_steps(run_a.tables()), steps_b = whole_steps(run_b.tables());
+  if (steps_a > 0 && steps_b > 0 && steps_a != steps_b) result.steps_a = steps_a, result.steps_b = steps_b;
   const std::string hash = run_a.columns.fact("schedule_hash");
   result.same_schedule = !hash.empty() && hash == run_b.columns.fact("schedule_hash");
   std::array<KindDifference, kNumOpKinds> kinds;
@@ -60,9 +71,8 @@ RunDifference difference_of(const RunData& run_a, const RunData& run_b) {
   while (!a.over() || !b.over()) {
     if (!a.over() && !b.over() && a.key() == b.key()) {
       count_a(a), count_b(b);
-      const bool same = a.op->kind == b.op->kind && a.op->shape == b.op->shape;
-      ++(same ? result.joined : result.only_a);
-      if (!same) ++result.only_b;
+      const bool same = same_work(*a.op, *b.op);
+      ++(same ? result.joined : result.different);
       const OpDifference d{static_cast<std::uint32_t>(a.at), static_cast<std::uint32_t>(b.at), a.seconds,
                            b.seconds};
       // A heap of the worst so far, the least of them on top.
@@ -86,6 +96,8 @@ RunDifference difference_of(const RunData& run_a, const RunData& run_b) {
   });
   for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
     kinds[kind].kind = static_cast<OpKind>(kind);
+    kinds[kind].a = seconds_of(run_a, kinds[kind].kind, kinds[kind].a) / result.steps_a;
+    kinds[kind].b = seconds_of(run_b, kinds[kind].kind, kinds[kind].b) / result.steps_b;
     if (kinds[kind].count_a + kinds[kind].count_b > 0) result.kinds.push_back(kinds[kind]);
   }
   std::stable_sort(result.kinds.begin(), result.kinds.end(),

@@ -24,7 +24,10 @@ struct OpDifference {
 
 struct RunDifference {
   double makespan_a = 0, makespan_b = 0;  // seconds
+  int steps_a = 1, steps_b = 1;           // of training of other lengths, else 1: kinds are of one step
+  bool by_step() const { return steps_a != steps_b; }
   std::int64_t joined = 0, only_a = 0, only_b = 0;
+  std::int64_t different = 0;  // of one place, but other work
   bool same_schedule = false;
   bool has_ops = true;        // false: one of both has nothing to join, and figures are compared instead
   FigureDifferences figures;  // of such

@@ -22,24 +22,30 @@ std::string signed_text(double seconds) {
 void headline(App& app, const RunDifference& d) {
   run_heading(app, 0);
   run_heading(app, 1);
-  const double by = d.makespan_a > 0 ? d.makespan_b / d.makespan_a - 1 : 0;
-  ImGui::Text("b takes %s against %s: %s (%+.1f%%)", seconds_text(d.makespan_b).c_str(),
-              seconds_text(d.makespan_a).c_str(), signed_text(d.makespan_b - d.makespan_a).c_str(), 100 * by);
+  const double a = d.makespan_a / d.steps_a, b = d.makespan_b / d.steps_b;
+  ImGui::TextWrapped("b takes %s%s against %s: %s (%+.1f%%)", seconds_text(b).c_str(),
+                     d.by_step() ? " a step" : "", seconds_text(a).c_str(), signed_text(b - a).c_str(),
+                     a > 0 ? 100 * (b / a - 1) : 0);
   explain("makespan");
+  if (d.by_step())
+    ImGui::TextDisabled("b: %d steps in %s, a: %d steps in %s", d.steps_b, seconds_text(d.makespan_b).c_str(),
+                        d.steps_a, seconds_text(d.makespan_a).c_str());
   if (d.same_schedule)
     ImGui::TextDisabled("the same schedule: %s ops joined one by one",
                         count_text(static_cast<double>(d.joined)).c_str());
   else
-    ImGui::TextDisabled("other schedules: %s ops joined, %s only in a, %s only in b",
+    ImGui::TextDisabled("other schedules: %s ops joined, %s of other work, %s only in a, %s only in b",
                         count_text(static_cast<double>(d.joined)).c_str(),
+                        count_text(static_cast<double>(d.different)).c_str(),
                         count_text(static_cast<double>(d.only_a)).c_str(),
                         count_text(static_cast<double>(d.only_b)).c_str());
 }
 
 void by_kind(const App& app, const RunDifference& d) {
-  ImGui::TextUnformatted(
-      "Time of each kind of op, the largest difference first (all ranks that are simulated; transfers "
-      "without waiting)");
+  ImGui::TextWrapped(
+      "Time of each kind of op%s, the largest difference first (all ranks that are simulated; transfers "
+      "without waiting)",
+      d.by_step() ? " in a step" : "");
   Bars chart;
   chart.text = seconds_text;
   for (std::size_t i = 0; i < d.kinds.size() && i < kKindsShown; ++i) {
@@ -102,8 +108,8 @@ void figure_by_figure(App& app, const FigureDifferences& differences) {
   for (const auto& run : app.runs) report_trouble(app, *run);
   const std::size_t number = differences.rows.size();
   ImGui::TextWrapped(
-      "There are no ops to join. Of the figures that both reports have %s differ, the largest relative "
-      "difference first:",
+      "There are no ops to join. Of the figures that both reports have %s differ, those of the headline "
+      "first, then by relative difference, samples over time last:",
       fmt::format("{} of {}", number, number + differences.same).c_str());
   const ImGuiTableFlags flags =
       ImGuiTableFlags_RowBg | ImGuiTableFlags_ScrollY | ImGuiTableFlags_BordersInnerV;

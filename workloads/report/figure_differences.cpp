@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iterator>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,41 @@ namespace {
 // Of the run that computed the figures, of its input, or said a second time.
 constexpr std::array kNoFigures = {"seed",   "expect", "provenance",    "uncertainty", "explain",
                                    "wall_s", "cpu_s",  "max_rss_bytes", "measured"};
+
+// What runs are judged by, of all kinds, in the order in which it is told.
+constexpr std::array kHeadline = {"rl.step_time_s",
+                                  "rl.tokens_per_s",
+                                  "step_time_s",
+                                  "tokens_per_s",
+                                  "mfu",
+                                  "collective.time_s",
+                                  "collective.busbw_bytes_per_s",
+                                  "run_time_s",
+                                  "ttft_s.mean",
+                                  "ttft_s.p50",
+                                  "ttft_s.p99",
+                                  "tpot_s.mean",
+                                  "tpot_s.p50",
+                                  "tpot_s.p99",
+                                  "e2e_s.mean",
+                                  "output_tokens_per_s",
+                                  "input_tokens_per_s",
+                                  "goodput_rps",
+                                  "slo_attainment",
+                                  "requests.completed",
+                                  "requests.rejected",
+                                  "kv.hit_share",
+                                  "cost.usd_per_million_tokens",
+                                  "cost.joules_per_output_token",
+                                  "cluster.effective_time.mean",
+                                  "cluster.allocation.mean",
+                                  "cluster.utilisation.mean",
+                                  "cluster.done.mean",
+                                  "cluster.interruptions.mean",
+                                  "cluster.tokens.mean",
+                                  "cluster.cost_usd.mean",
+                                  "cluster.usd_per_million_tokens"};
+constexpr double kHardly = 1e-6;  // in whatever unit
 
 using FiguresByPath = std::map<std::string, double>;
 
@@ -35,9 +71,22 @@ double weight(const FigureDifference& row) {
   return std::abs(row.b - row.a) / std::max(std::abs(row.a), std::abs(row.b));
 }
 
+// One sample of something over time, or a figure that is next to nothing in both runs.
+bool says_little(const FigureDifference& row) {
+  if (row.path.starts_with("series.") || row.path.find(".series.") != std::string::npos) return true;
+  return std::max(std::abs(row.a), std::abs(row.b)) < kHardly;
+}
+
+// Figures of the headline have places, the others follow them, and what says little comes last.
+std::size_t place(const FigureDifference& row) {
+  const auto found = std::find(kHeadline.begin(), kHeadline.end(), row.path);
+  const auto at = static_cast<std::size_t>(found - kHeadline.begin());
+  return found == kHeadline.end() && says_little(row) ? at + 1 : at;
+}
+
 Document report_of(const std::string& run) {
   const std::filesystem::path timeline = timeline_path(run);
-  return load_document((timeline.parent_path() / "report.json").string());
+  return load_report((timeline.parent_path() / "report.json").string());
 }
 
 }  // namespace
@@ -58,8 +107,9 @@ FigureDifferences figure_differences(const Value& report_a, const Value& report_
     }
   }
   result.only_b = b.size() - result.same - result.rows.size();
-  std::stable_sort(result.rows.begin(), result.rows.end(),
-                   [](const auto& x, const auto& y) { return weight(x) > weight(y); });
+  std::stable_sort(result.rows.begin(), result.rows.end(), [](const auto& x, const auto& y) {
+    return std::pair(place(x), -weight(x)) < std::pair(place(y), -weight(y));
+  });
   return result;
 }
 
@@ -75,7 +125,8 @@ std::string compare_figures(const std::string& run_a, const std::string& run_b) 
   const auto out = std::back_inserter(text);
   const std::size_t number = differences.rows.size(), told = std::min(number, kFiguresTold);
   fmt::format_to(out, "figures: {} of {} differ", number, number + differences.same);
-  if (number > 0) fmt::format_to(out, ", the largest relative difference first");
+  if (number > 0)
+    fmt::format_to(out, ", those of the headline first, then by relative difference, samples over time last");
   fmt::format_to(out, "\n");
   std::size_t width = 6;
   for (std::size_t i = 0; i < told; ++i) width = std::max(width, differences.rows[i].path.size());

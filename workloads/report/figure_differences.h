@@ -16,7 +16,9 @@ struct FigureDifference {
 };
 
 struct FigureDifferences {
-  std::vector<FigureDifference> rows;  // the largest relative difference first, whichever run has more
+  // Those of the headline first, then by relative difference, whichever run has more; samples of series and
+  // figures that are next to nothing last.
+  std::vector<FigureDifference> rows;
   std::size_t same = 0;                // figures that agree
   std::size_t only_a = 0, only_b = 0;  // figures that one report has alone
 };
@@ -27,7 +29,7 @@ FigureDifferences figure_differences(const Value& report_a, const Value& report_
 // "+12.3%"; beyond ten times "x 25.1"; "-" where a has none of it.
 std::string difference_text(const FigureDifference& row);
 
-inline constexpr std::size_t kFiguresTold = 20;
+inline constexpr std::size_t kFiguresTold = 30;
 // Of two runs' directories or timelines; input_error where a report is missing.
 std::string compare_figures(const std::string& run_a, const std::string& run_b);
 

@@ -293,10 +293,14 @@ std::string of_devices(const Report& report) {
   if (report.scenario->kind == ScenarioKind::kTraining) pass_section(out, report);
   if (!report.experts.empty()) fmt::format_to(out, "\n{}", loads_text(report.experts));
   if (report.memory) fmt::format_to(out, "\n{}", memory_text(*report.memory));
-  fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", "sent",
+  const int steps =
+      report.scenario->kind == ScenarioKind::kTraining ? report.scenario->training.num_steps() : 1;
+  fmt::format_to(out, "\nnetwork\n  {:<28} {:>10} ({} a device)\n", steps > 1 ? "sent in a step" : "sent",
                  to_text(Bytes{sent_bytes(report)}),
                  to_text(Bytes{sent_bytes(report) / report.scenario->ranks()}));
   if (report.facts.network) text += network_text(*report.facts.network, report.metrics.makespan.seconds());
+  if (report.facts.network && steps > 1)
+    fmt::format_to(out, "  (carried: in all {} steps)\n", grouped(steps));
   return text + faults_text(report.facts.faults);
 }
 

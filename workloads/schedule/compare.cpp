@@ -1,6 +1,7 @@
 #include "workloads/schedule/compare.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -19,11 +20,6 @@ using Key = std::tuple<std::int32_t, std::int32_t, std::int32_t>;  // sequence, 
 
 Key key_of(const MappedTimeline& run, const Span& span) {
   return {span.sequence, span.op, run.tables().class_ranks[span.rank_class]};
-}
-
-bool same_work(const OpRow& a, const OpRow& b) {
-  return a.kind == b.kind && a.dtype == b.dtype && a.lane == b.lane && a.group == b.group &&
-         a.shape == b.shape && a.payload == b.payload;
 }
 
 std::string work_text(const OpRow& op) {
@@ -76,7 +72,11 @@ class Joiner {
     require_ops(b_, "b");
     const std::string hash_a = a_.fact("schedule_hash"), hash_b = b_.fact("schedule_hash");
     result_.same_schedule = hash_a == hash_b;
-    if (!result_.same_schedule) note(fmt::format("schedules differ: {} against {}", hash_a, hash_b));
+    result_.steps_a = whole_steps(a_.tables());
+    result_.steps_b = whole_steps(b_.tables());
+    const auto shown = [](const std::string& hash) { return hash.empty() ? "none" : hash; };
+    if (!result_.same_schedule)
+      note(fmt::format("schedules differ: {} against {}", shown(hash_a), shown(hash_b)));
     for (const auto* run : {&a_, &b_}) {
       const std::string dropped = run->fact("dropped_spans");
       if (!dropped.empty()) note(fmt::format("run {} dropped {} spans", run == &a_ ? "a" : "b", dropped));
@@ -141,7 +141,6 @@ class Joiner {
   }
 
   void joined(const Span& x, const Span& y) {
-    ++result_.joined;
     const OpRow &op_x = a_.op_of(x), &op_y = b_.op_of(y);
     if (!same_work(op_x, op_y)) {
       if (result_.different_ops++ == 0) {
@@ -149,6 +148,7 @@ class Joiner {
       }
       return;
     }
+    ++result_.joined;
     const double a = seconds_of(op_x, x), b = seconds_of(op_y, y);
     const auto kind = static_cast<std::size_t>(op_x.kind);
     seconds_a_[kind] += a;
@@ -211,6 +211,20 @@ class Joiner {
 };
 
 }  // namespace
+
+bool same_work(const OpRow& a, const OpRow& b) {
+  return a.kind == b.kind && a.dtype == b.dtype && a.lane == b.lane && a.group == b.group &&
+         a.shape == b.shape && a.payload == b.payload;
+}
+
+int whole_steps(const Timeline& tables) {
+  int steps = 0;
+  for (const auto& [name, value] : tables.facts) {
+    if (name == "timeline_window_s" || name == "dropped_spans") return 0;
+    if (name == "training_steps") std::from_chars(value.data(), value.data() + value.size(), steps);
+  }
+  return std::max(steps, 0);
+}
 
 Comparison compare(const MappedTimeline& a, const MappedTimeline& b) {
   return Joiner(a, b).run();

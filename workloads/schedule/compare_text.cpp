@@ -42,10 +42,14 @@ std::string verdict(const Comparison& c) {
 std::string to_text(const Comparison& c, const std::string& name_a, const std::string& name_b) {
   std::string text;
   const auto out = std::back_inserter(text);
-  const double makespan_a = c.makespan_a.seconds(), makespan_b = c.makespan_b.seconds();
-  fmt::format_to(out, "a: {}: {}\n", name_a, to_text(c.makespan_a));
-  fmt::format_to(out, "b: {}: {}", name_b, to_text(c.makespan_b));
-  if (makespan_a > 0) fmt::format_to(out, " ({})", change(makespan_b / makespan_a - 1));
+  const int steps_a = c.by_step() ? c.steps_a : 1, steps_b = c.by_step() ? c.steps_b : 1;
+  const double time_a = c.makespan_a.seconds() / steps_a, time_b = c.makespan_b.seconds() / steps_b;
+  const auto steps_text = [&](int steps, double seconds) {
+    return c.by_step() ? fmt::format(", {} steps of {}", steps, seconds_text(seconds)) : std::string();
+  };
+  fmt::format_to(out, "a: {}: {}{}\n", name_a, to_text(c.makespan_a), steps_text(steps_a, time_a));
+  fmt::format_to(out, "b: {}: {}{}", name_b, to_text(c.makespan_b), steps_text(steps_b, time_b));
+  if (time_a > 0) fmt::format_to(out, " ({}{})", change(time_b / time_a - 1), c.by_step() ? " a step" : "");
   fmt::format_to(out, "\nstructure: {}\n", verdict(c));
   for (const std::string& sentence : c.first_differences) fmt::format_to(out, "  {}\n", sentence);
   if (c.kinds.empty()) return text;

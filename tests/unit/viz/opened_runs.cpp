@@ -209,6 +209,31 @@ TEST_CASE("runs of other work are told apart by kind") {
   const Opened a(two_stages()), b(other);
   const RunDifference d = difference_of(a.run, b.run);
   CHECK(d.joined == 64);
-  CHECK(d.only_a == 16);
-  CHECK(d.only_b == 16);
+  CHECK(d.different == 16);  // at the same places
+  CHECK(d.only_a == 0);
+  CHECK(d.only_b == 0);
+}
+
+// Two steps against one: kinds are those of a step.
+TEST_CASE("training of other lengths is laid beside each other by the step") {
+  Timeline one = two_stages(), two = two_stages();
+  one.facts.emplace_back("training_steps", "1");
+  two.facts.emplace_back("training_steps", "2");
+  const Opened a(one), b(two);
+  const RunDifference d = difference_of(a.run, b.run);
+  CHECK(d.by_step());
+  CHECK(d.steps_b == 2);
+  for (const KindDifference& kind : d.kinds) CHECK(kind.b == Approx(kind.a / 2));
+}
+
+// Of an import what it counted is in its report: slices inside others would count twice.
+TEST_CASE("an imported run's time by kind is that of its report") {
+  Timeline imported = two_stages();
+  imported.facts[1].second = "imported";
+  const Opened a(two_stages()),
+      b(imported, R"({"kind": "imported", "breakdown": {"by_kind": {"gemm": {"compute_s": 0.5}}}})");
+  const RunDifference d = difference_of(a.run, b.run);
+  CHECK(d.kinds[0].kind == OpKind::kGemm);
+  CHECK(d.kinds[0].b == 0.5);
+  for (std::size_t i = 1; i < d.kinds.size(); ++i) CHECK(d.kinds[i].b == 0);
 }

@@ -58,3 +58,13 @@ TEST_CASE("what cannot fit into a run is no binding port where transfers share n
   CHECK_THAT(network_text(three_seconds(false), 4), Contains("in use 75.0% of the time"));
   CHECK_THAT(network_text(three_seconds(true), 3), Contains("in use 100.0% of the time"));
 }
+
+TEST_CASE("figures of the headline come first, samples over time and what is next to nothing last") {
+  const FigureDifferences found = differences(
+      R"({"series": {"decode": {"running": [1]}}, "tiny": 1e-9, "ttft_s": {"mean": 2, "p90": 2}, "run_time_s": 4})",
+      R"({"series": {"decode": {"running": [9]}}, "tiny": 0, "ttft_s": {"mean": 3, "p90": 9}, "run_time_s": 5})");
+  std::vector<std::string> order;
+  for (const FigureDifference& row : found.rows) order.push_back(row.path);
+  CHECK(order == std::vector<std::string>{"run_time_s", "ttft_s.mean", "ttft_s.p90", "tiny",
+                                          "series.decode.running.0"});
+}
