@@ -138,8 +138,11 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
     ServingFigures& figures = *outcome.report.serving;
     figures.iterations += pool.run.totals.iterations;
     figures.prefills += pool.run.totals.prefills;
-    figures.cache_pages = std::max(figures.cache_pages, static_cast<std::int32_t>(pool.pages));
-    figures.peak_pages = std::max(figures.peak_pages, static_cast<std::int32_t>(pool.run.peak_pages));
+    // Both of one pool: the one whose replicas came nearest to having none left.
+    const auto pages = static_cast<std::int32_t>(pool.pages),
+               peak = static_cast<std::int32_t>(pool.run.peak_pages);
+    const bool fuller = std::int64_t{peak} * figures.cache_pages > std::int64_t{figures.peak_pages} * pages;
+    if (figures.cache_pages == 0 || fuller) figures.cache_pages = pages, figures.peak_pages = peak;
   }
   RunFacts& facts = outcome.report.facts;
   const std::string missing = left_out(scenario.model);

@@ -259,11 +259,19 @@ void trust_section(Out out, const Report& report) {
   interval_line(out, report);
   for (const auto& [name, text] : report.facts.provenance) fmt::format_to(out, "  {:<28} {}\n", name, text);
   if (report.facts.measured) measured_lines(out, *report.facts.measured, report.facts.wall_s);
-  if (report.facts.dropped_spans > 0) {
+}
+
+// What the timeline lacks of what was asked for.
+void timeline_lines(Out out, const Report& report) {
+  if (report.facts.dropped_spans > 0)
     fmt::format_to(out,
                    "  {} spans are not in the timeline: timeline.max_bytes or timeline.window cut them\n",
                    grouped(report.facts.dropped_spans));
-  }
+  const Scenario& scenario = *report.scenario;
+  if (report.service && scenario.timeline.detail == Detail::kOps && report.metrics.spans == 0)
+    fmt::format_to(out,
+                   "  the timeline keeps iterations and requests, no ops: it has those where /plan/steps is "
+                   "\"full\"\n");
 }
 
 // Of the rank that has most in the memory of its host.
@@ -365,6 +373,7 @@ std::string report_text(const Report& report) {
   if (!report.replay && !report.service && !report.cluster) text += of_devices(report);
   expectation_section(out, report);
   if (!report.service && !report.cluster) trust_section(out, report);
+  timeline_lines(out, report);
   text += uncertainty_text(report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,
                  report.facts.detail, scenario.seed, report.facts.cpu_s,

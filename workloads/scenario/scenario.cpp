@@ -104,9 +104,8 @@ void read_keys(Section& top, Scenario& scenario, Catalogs catalogs) {
   }
   read_faults(top, scenario, catalogs.hardware == nullptr);
   scenario.expect = read_expectations(top);
-  const bool serving = scenario.kind == ScenarioKind::kServing;
   scenario.timeline = read_timeline(top.object("timeline", false, "what the timeline keeps"),
-                                    serving ? Detail::kSteps : Detail::kOps);
+                                    scenario.kind == ScenarioKind::kServing);
   top.finish();
 }
 
@@ -189,13 +188,21 @@ std::vector<Expectation> read_expectations(Section& top) {
   return rows;
 }
 
-RecorderOptions read_timeline(Section section, Detail otherwise) {
+RecorderOptions read_timeline(Section section, bool serving) {
   RecorderOptions options;
-  options.detail = section.choice<Detail>("detail", kDetails, otherwise, "how much is kept");
-  options.window = section.time("window", kForever, "spans that start later are not kept");
-  options.max_bytes = section.bytes("max_bytes", options.max_bytes, "of the kept spans");
-  options.counters =
-      section.time("counters", Time{}, "how often the network's wires are sampled; 0 us: never");
+  options.detail = section.choice<Detail>(
+      "detail", kDetails, serving ? Detail::kSteps : Detail::kOps,
+      serving ? "how much is kept; ops of a service that carries them all out alone (/plan/steps)"
+              : "how much is kept");
+  options.window = section.time("window", kForever, "spans and samples that start later are not kept");
+  options.max_bytes =
+      section.bytes("max_bytes", options.max_bytes,
+                    "of the kept spans and samples; the tables of the ops that they name come on top");
+  options.counters = section.time(
+      "counters", Time{},
+      serving ? "how often pools are sampled, or the network's wires where every op is carried out; 0 us: "
+                "pools at most 240 times, wires never"
+              : "how often the network's wires are sampled; 0 us: never");
   section.finish();
   return options;
 }

@@ -57,7 +57,7 @@ void read_replay(Section& top, Scenario& scenario);
 // Key `matrix` of an all-to-all: rows of quantities, or {"zipf": exponent} of what one rank holds.
 PairBytesPtr read_matrix(Section& section, const CollectiveWorkload& work);
 std::vector<Expectation> read_expectations(Section& top);
-RecorderOptions read_timeline(Section section, Detail otherwise);
+RecorderOptions read_timeline(Section section, bool serving);
 
 // Relations between keys: each violation is one sentence at the key that breaks it. Sets what is derived
 // (plan.dp).

@@ -190,8 +190,7 @@ bool Recorder::fits(std::size_t bytes) {
 }
 
 void Recorder::keep(const Span& span) {
-  if (span.start > options_.window) return;
-  if (!fits(sizeof(Span))) {
+  if (span.start > options_.window || !fits(sizeof(Span))) {
     ++dropped_spans_;
   } else if (options_.stores) {
     make_room();
@@ -222,8 +221,8 @@ std::int32_t Recorder::counter_named(std::string_view name) {
 }
 
 void Recorder::counter(std::int32_t rank_class, std::string_view name, Time time, double value) {
-  if (options_.detail == Detail::kNone || time > options_.window) return;
-  if (fits(sizeof(CounterSample))) {
+  if (options_.detail == Detail::kNone) return;
+  if (time <= options_.window && fits(sizeof(CounterSample))) {
     timeline_.samples.push_back({counter_named(name), rank_class, time, value});
   } else {
     ++dropped_samples_;
@@ -231,8 +230,8 @@ void Recorder::counter(std::int32_t rank_class, std::string_view name, Time time
 }
 
 void Recorder::counter(std::int32_t rank_class, std::int32_t counter, Time time, double value) {
-  if (options_.detail == Detail::kNone || time > options_.window) return;
-  if (fits(sizeof(CounterSample))) {
+  if (options_.detail == Detail::kNone) return;
+  if (time <= options_.window && fits(sizeof(CounterSample))) {
     timeline_.samples.push_back({counter, rank_class, time, value});
   } else {
     ++dropped_samples_;

@@ -1,10 +1,11 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
-#include <catch2/catch.hpp>
 #include <fmt/format.h>
+#include <catch2/catch.hpp>
 
 #include "workloads/serving/system/service_record.h"
 
@@ -68,6 +69,34 @@ TEST_CASE("what does not fit in a timeline is left out and counted") {
   CHECK(record.dropped() > 50);
   const Timeline timeline = record.take();
   CHECK(static_cast<std::int64_t>(timeline.spans.size()) == 100 - record.dropped());
+}
+
+// Every 10 s over a minute, where the grid of the report has a step of 1 s; a value that stays has no sample.
+TEST_CASE("counters of a service are sampled as often as they are asked for, pool by pool") {
+  ServiceRecord record({{"prefill", 8, 1}, {"decode", 1, 8}},
+                       {.detail = Detail::kSteps, .window = at(45), .counters = at(10)});
+  for (int second = 0; second <= 60; ++second)
+    if (at(second) >= record.due())
+      record.sample(at(second), {{.running = second}, {.running = 1, .pages = 5}});
+  CHECK(record.series().moments.size() == 61);
+  const Timeline timeline = record.take();
+  std::vector<std::pair<Time, double>> running;
+  for (const CounterSample& sample : timeline.samples) {
+    if (timeline.counters[sample.counter] != "running requests" || sample.value == 1) continue;
+    running.emplace_back(sample.time, sample.value);
+    CHECK(timeline.facts[sample.rank_class].second == "prefill, all 8");
+  }
+  CHECK(running == std::vector<std::pair<Time, double>>{
+                       {at(0), 0}, {at(10), 10}, {at(20), 20}, {at(30), 30}, {at(40), 40}});
+  CHECK(std::find(timeline.facts.begin(), timeline.facts.end(),
+                  std::pair<std::string, std::string>("dropped_samples", "2")) != timeline.facts.end());
+}
+
+TEST_CASE("iterations after the window are left out and counted") {
+  ServiceRecord record({{"serve", 1, 1}}, {.detail = Detail::kSteps, .window = at(3)});
+  for (int i = 0; i < 10; ++i) record.iteration(0, at(i), at(i + 1), false, true, 1);
+  CHECK(record.dropped() == 6);
+  CHECK(record.take().spans.size() == 4);
 }
 
 }  // namespace moebius

@@ -13,6 +13,11 @@ constexpr std::array kFragments{"prefill",          "decode",        "prefill an
                                 "request prefills", "request moves", "request decodes"};
 constexpr std::array kCounters{"waiting requests", "running requests", "cache blocks", "balancedness"};
 
+std::array<double, kCounters.size()> values_of(const PoolMoment& pool) {
+  return {static_cast<double>(pool.waiting), static_cast<double>(pool.running),
+          static_cast<double>(pool.pages), pool.balancedness};
+}
+
 OpRow op_row(int fragment) {
   OpRow row;
   row.fragment = fragment;
@@ -37,20 +42,32 @@ ServiceRecord::ServiceRecord(std::vector<RecordedPool> pools, const RecorderOpti
     timeline_.class_sizes.push_back(size);
     rank += size;
   };
-  for (const RecordedPool& pool : pools_)
+  for (const RecordedPool& pool : pools_) {
+    pool_class_.push_back(instances_);
     for (int i = 0; i < pool.instances; ++i, ++instances_)
       add(fmt::format("{} {}", pool.name, i), pool.ranks);
+  }
   for (int lane = 0; lane < kRequestLanes; ++lane) add(fmt::format("requests {}", lane), 1);
+  for (std::size_t pool = 0; pool < pools_.size(); ++pool) {
+    if (pools_[pool].instances < 2) continue;
+    pool_class_[pool] = static_cast<std::int32_t>(timeline_.class_ranks.size());
+    add(fmt::format("{}, all {}", pools_[pool].name, pools_[pool].instances), 1);
+  }
+  if (options_.counters.ns > 0) counters_due_ = {};
+}
+
+bool ServiceRecord::fits(Time begin, double bytes) {
+  if (begin > options_.window || bytes_ + bytes > options_.max_bytes.value) return false;
+  bytes_ += bytes;
+  return true;
 }
 
 void ServiceRecord::keep(Fragment what, std::int32_t lane, Time begin, Time end, std::int64_t rows) {
-  if (begin > options_.window || end <= begin) return;
-  constexpr double kBytes = sizeof(Span) + sizeof(SubmissionRow);
-  if (bytes_ + kBytes > options_.max_bytes.value) {
+  if (end <= begin) return;
+  if (!fits(begin, sizeof(Span) + sizeof(SubmissionRow))) {
     ++dropped_;
     return;
   }
-  bytes_ += kBytes;
   const auto sequence = static_cast<std::int32_t>(timeline_.submissions.size());
   timeline_.submissions.push_back({sequence, what, lane, 0, static_cast<std::int32_t>(rows)});
   Span span;
@@ -94,6 +111,14 @@ void ServiceRecord::halve() {
 }
 
 void ServiceRecord::sample(Time now, const std::vector<PoolMoment>& pools) {
+  if (now >= due_) add_to_series(now, pools);
+  if (now < counters_due_) return;
+  const std::int64_t step = now.ns / options_.counters.ns;
+  count(Time{step * options_.counters.ns}, pools);
+  counters_due_ = Time{(step + 1) * options_.counters.ns};
+}
+
+void ServiceRecord::add_to_series(Time now, const std::vector<PoolMoment>& pools) {
   while (now.ns / series_.step.ns >= kMostSteps) halve();
   const auto step = static_cast<std::size_t>(now.ns / series_.step.ns);
   const std::vector<PoolMoment> before =
@@ -103,29 +128,36 @@ void ServiceRecord::sample(Time now, const std::vector<PoolMoment>& pools) {
   due_ = Time{static_cast<std::int64_t>(step + 1) * series_.step.ns};
 }
 
-void ServiceRecord::add_counters() {
-  for (std::size_t step = 0; step < series_.moments.size(); ++step) {
-    const Time time{static_cast<std::int64_t>(step) * series_.step.ns};
-    std::int32_t instance = 0;
-    for (std::size_t pool = 0; pool < pools_.size(); instance += pools_[pool++].instances) {
-      const PoolMoment& of = series_.moments[step][pool];
-      const std::array values{static_cast<double>(of.waiting), static_cast<double>(of.running),
-                              static_cast<double>(of.pages), of.balancedness};
-      for (std::size_t c = 0; c < values.size(); ++c)
-        timeline_.samples.push_back({static_cast<std::int32_t>(c), instance, time, values[c]});
+// A counter that keeps its value has no new sample.
+void ServiceRecord::count(Time time, const std::vector<PoolMoment>& pools) {
+  for (std::size_t pool = 0; pool < pools_.size(); ++pool) {
+    const auto values = values_of(pools[pool]);
+    for (std::size_t c = 0; c < values.size(); ++c) {
+      if (!counted_.empty() && values_of(counted_[pool])[c] == values[c]) continue;
+      if (fits(time, sizeof(CounterSample)))
+        timeline_.samples.push_back({static_cast<std::int32_t>(c), pool_class_[pool], time, values[c]});
+      else
+        ++dropped_samples_;
     }
   }
+  counted_ = pools;
+}
+
+void ServiceRecord::count_series() {
+  for (std::size_t step = 0; step < series_.moments.size(); ++step)
+    count(Time{static_cast<std::int64_t>(step) * series_.step.ns}, series_.moments[step]);
 }
 
 Timeline ServiceRecord::take() {
   if (options_.detail == Detail::kNone) return std::move(timeline_);
-  add_counters();
+  if (options_.counters.ns == 0) count_series();
   const auto add = [this](std::string name, std::string value) {
     timeline_.facts.emplace_back(std::move(name), std::move(value));
   };
   add("timeline_detail", std::string(to_string(Detail::kSteps)));
   if (options_.window < kForever) add("timeline_window_s", fmt::format("{}", options_.window.seconds()));
   if (dropped_ > 0) add("dropped_spans", std::to_string(dropped_));
+  if (dropped_samples_ > 0) add("dropped_samples", std::to_string(dropped_samples_));
   if (left_out_ > 0) add("requests_without_lane", std::to_string(left_out_));
   return std::move(timeline_);
 }

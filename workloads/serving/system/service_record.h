@@ -3,6 +3,7 @@
 // the system at once up to a limit: a request without a free lane is left out.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,13 +27,14 @@ struct RecordedPool {
 class ServiceRecord : public ServiceObserver {
  public:
   // `options`: detail none keeps no timeline, others one; what does not fit in max_bytes or comes after the
-  // window is left out, and counted.
+  // window is left out, and counted. Counters of the timeline are sampled as options.counters says, or on
+  // the grid of the series; those of a pool of several instances stand on a class of the whole pool.
   ServiceRecord(std::vector<RecordedPool> pools, const RecorderOptions& options);
 
   void iteration(std::int32_t instance, Time begin, Time end, bool prompts, bool decodes,
                  std::int64_t rows) override;
   void finished(const RequestMoments& request) override;
-  Time due() const override { return due_; }
+  Time due() const override { return std::min(due_, counters_due_); }
   void sample(Time now, const std::vector<PoolMoment>& pools) override;
 
   const ServiceSeries& series() const { return series_; }
@@ -45,18 +47,24 @@ class ServiceRecord : public ServiceObserver {
  private:
   enum Fragment { kPrefill, kDecode, kMixed, kQueue, kPrompt, kHandover, kAnswer };
   void keep(Fragment what, std::int32_t lane, Time begin, Time end, std::int64_t rows);
+  bool fits(Time begin, double bytes);
   void halve();
-  void add_counters();
+  void add_to_series(Time now, const std::vector<PoolMoment>& pools);
+  void count(Time time, const std::vector<PoolMoment>& pools);
+  void count_series();
 
   std::vector<RecordedPool> pools_;
   RecorderOptions options_;
   ServiceSeries series_;
-  Time due_;
+  Time due_, counters_due_ = kForever;
+  std::vector<PoolMoment> counted_;  // by pool, as the timeline says last; empty: nothing yet
+  std::vector<std::int32_t> pool_class_;
   Timeline timeline_;
   std::int32_t instances_ = 0;
   std::vector<Time> lane_free_;  // of request lanes
   double bytes_ = 0;
-  std::int64_t dropped_ = 0, left_out_ = 0;  // spans; requests
+  std::int64_t dropped_ = 0, dropped_samples_ = 0;
+  std::int64_t left_out_ = 0;  // requests
 };
 
 }  // namespace moebius
