@@ -54,6 +54,10 @@ void read_range(const std::string& text, viz::ViewRequest& request) {
   if (!from || !to || !(*from < *to))
     throw input_error(
         fmt::format("--range: expected two times such as \"1.2 s..1.4 s\", found \"{}\"", text));
+  if (!request.screen.empty() && request.screen != viz::kScreenNames.front())
+    throw input_error(fmt::format(
+        "--range: expected the screen {}, which alone shows a stretch of the run, found --screen {}",
+        viz::kScreenNames.front(), request.screen));
   request.range = {*from, *to};
 }
 

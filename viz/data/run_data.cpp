@@ -15,7 +15,7 @@ RunData::RunData(const std::string& given_path)
   counters = counter_tracks(tables());
   const std::filesystem::path beside = std::filesystem::path(columns.name()).parent_path() / "report.json";
   try {
-    report = load_document(beside.string()).root;
+    report = load_report(beside.string()).root;
   } catch (const Error& error) {
     report_trouble = error.what();
   }

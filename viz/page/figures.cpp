@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "hw/units.h"
 #include "workloads/report/number_text.h"
+#include "workloads/report/run_directory.h"
 
 namespace moebius::viz {
 
@@ -45,11 +46,7 @@ bool ends(std::string_view path, std::string_view with) {
 
 }  // namespace
 
-Figures::Figures(const std::string& directory) : report_(load_document(directory + "/report.json")) {
-  if (report_.root.kind != Value::Kind::kObject || report_.root.find("kind") == nullptr)
-    throw input_error(
-        fmt::format("{}: expected a run's report, found {}", report_.file, report_.root.excerpt()));
-}
+Figures::Figures(const std::string& directory) : report_(load_report(directory + "/report.json")) {}
 
 const Value* Figures::value(std::string_view path) const {
   const Value* at = &report_.root;
@@ -100,8 +97,10 @@ std::string shown(std::string_view path, double value) {
   if (ends(path, "mfu") || ends(path, "_share") || ends(path, "attainment") || ends(path, "busy"))
     return fmt::format("{:.1f}%", 100 * value);
   if (ends(path, "energy_j")) return fmt::format("{:.4g} MWh", value / 3.6e9);
+  if (ends(path, "joules")) return fmt::format("{:.4g} MJ", value / 1e6);
+  if (ends(path, "joules_per_output_token")) return fmt::format("{:.4g} J", value);
   if (ends(path, "cost_usd")) return grouped(std::llround(value)) + " USD";
-  if (ends(path, "usd_per_million_tokens")) return fmt::format("{:.4g} USD", value);
+  if (path.substr(path.rfind('.') + 1).starts_with("usd")) return fmt::format("{:.4g} USD", value);
   for (const std::string_view share : kSharesOfCluster) {
     if (ends(path, share)) return fmt::format("{:.2f}%", 100 * value);
   }

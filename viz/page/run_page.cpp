@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "viz/page/html.h"
 #include "viz/page/lanes_picture.h"
+#include "viz/page/service_sections.h"
 #include "workloads/report/figure_differences.h"
 #include "workloads/report/number_text.h"
 #include "workloads/report/run_directory.h"
@@ -53,7 +54,7 @@ std::string figures_beside(const RunOnPage& a, const RunOnPage& b) {
   std::vector<std::vector<std::string>> rows;
   for (const std::string& path : paths) {
     const auto of_a = a.figures.number(path), of_b = b.figures.number(path);
-    rows.push_back({figure_name(path), of_a ? escaped(shown(path, *of_a)) : "-",
+    rows.push_back({figure_name(path, of_a ? a.figures : b.figures), of_a ? escaped(shown(path, *of_a)) : "-",
                     of_b ? escaped(shown(path, *of_b)) : "-",
                     of_a && of_b ? difference_cell(*of_a, *of_b) : "-"});
   }
@@ -67,9 +68,9 @@ bool imported(const Figures& figures) {
 // What nobody told the importer: how many devices and steps a profile is of.
 std::string unlike_sums(bool a, bool b) {
   return fmt::format(
-      "<p class=\"soft\">{} sums over all rows of a profile, calls inside calls too; a simulated or executed "
-      "run "
-      "is the mean over its ranks, of one step. Compare the shares.</p>\n",
+      "<p class=\"soft\">{} sums over all rows of a profile, without waiting where it says so and without "
+      "names that tell no kind of op; a simulated or executed run is the mean over its ranks, of one step. "
+      "Compare the shares.</p>\n",
       a && b ? "Each"
       : a    ? "A"
              : "B");
@@ -140,8 +141,9 @@ std::string differing_figures(const RunOnPage& a, const RunOnPage& b) {
     rows.push_back({escaped(row.path), escaped(shown(row.path, row.a)), escaped(shown(row.path, row.b)),
                     difference_text(row)});
   }
-  return fmt::format("<p class=\"soft\">No ops to join; {} of {} figures differ, the largest first</p>\n",
-                     number, number + differences.same) +
+  return fmt::format(
+             "<p class=\"soft\">No ops to join; {} of {} figures differ, those of the headline first</p>\n",
+             number, number + differences.same) +
          table({"figure", "A", "B", "B to A"}, rows);
 }
 
@@ -169,6 +171,8 @@ std::string run_page(const RunOnPage& run) {
               fmt::format("<h1>{}</h1>\n<p class=\"soft\">{}</p>\n", escaped(title), subtitle_of(figures)) +
                   headline(figures) + section("Where the time went", breakdown(figures)) +
                   section("Requests", service(figures)) + section("Latencies", latencies(figures)) +
+                  section("Classes of requests", classes(figures)) +
+                  section("Money and energy", cost(figures)) + section("Pools over time", series(figures)) +
                   section("Lanes over time", lanes_of(run)) + section("Memory", memory(figures)) +
                   section("Network", network(figures, run.name)) +
                   section("Published figures beside ours", expectations(figures)) +
@@ -192,6 +196,9 @@ std::string comparison_page(const RunOnPage& a, const RunOnPage& b) {
                   section("Ops one by one", ops_beside(a, b)) +
                   section("Figures that differ", differing_figures(a, b)) +
                   section("Latencies", two(latencies(a.figures), latencies(b.figures))) +
+                  section("Classes of requests", two(classes(a.figures), classes(b.figures))) +
+                  section("Money and energy", two(cost(a.figures), cost(b.figures))) +
+                  section("Pools over time", two(series(a.figures), series(b.figures))) +
                   section("Memory", two(memory(a.figures), memory(b.figures))) +
                   section("Network", two(network(a.figures, a.name), network(b.figures, b.name))) +
                   section("How far to trust A", trust(a.figures)) +

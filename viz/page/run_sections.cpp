@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -22,6 +23,9 @@ struct Named {
 
 // In the order in which a page shows them.
 constexpr std::array kHeadline{
+    Named{"rl.step_time_s", "step time, all phases"},
+    Named{"rl.tokens_per_s", "tokens a second, all phases"},
+    Named{"rl.response_tokens_per_s", "tokens of responses a second"},
     Named{"step_time_s", "step time"},
     Named{"mfu", "MFU"},
     Named{"tokens_per_s", "tokens a second"},
@@ -33,6 +37,9 @@ constexpr std::array kHeadline{
     Named{"goodput_rps", "goodput"},
     Named{"slo_attainment", "SLO attainment"},
     Named{"requests.completed", "requests answered"},
+    Named{"cost.usd_per_hour", "price of an hour"},
+    Named{"cost.usd_per_million_tokens", "price of a million tokens"},
+    Named{"cost.joules_per_output_token", "energy of a token out"},
     Named{"collective.time_s", "time of the operation"},
     Named{"collective.busbw_bytes_per_s", "busbw"},
     Named{"collective.algbw_bytes_per_s", "payload over time"},
@@ -71,8 +78,29 @@ std::string spaced(std::string name) {
   return name;
 }
 
-std::string suffix_of(std::string_view path) {
-  return path.ends_with(".p50") ? " (median)" : "";
+constexpr std::array kPhases{
+    Named{"rl.rollout_s", "rollout"},
+    Named{"rl.reference_s", "scoring: reference"},
+    Named{"rl.reward_s", "scoring: reward model"},
+    Named{"rl.training_s", "training"},
+    Named{"rl.sync_s", "weight sync"},
+};
+constexpr std::array<std::string_view, 5> kOfTraining{
+    "step_time_s", "mfu", "tokens_per_s", "tokens_per_s_per_device", "breakdown.exposed_communication_s"};
+
+std::string suffix_of(std::string_view path, const Figures& figures) {
+  if (path.ends_with(".p50")) return " (median)";
+  const bool training = std::find(kOfTraining.begin(), kOfTraining.end(), path) != kOfTraining.end();
+  return training && figures.number("rl.step_time_s") ? ", training alone" : "";
+}
+
+std::string parts_bar(const Figures& figures, std::span<const Named> rows) {
+  std::vector<Part> parts;
+  for (const Named& row : rows) {
+    if (const auto value = figures.number(row.path))
+      parts.push_back({term(row.name), *value, seconds_text(*value)});
+  }
+  return stacked_bar(parts);
 }
 
 // Of a mean over simulated courses: " (389 to 468)", its 5th to 95th percentile where they differ.
@@ -118,9 +146,9 @@ std::vector<std::string> headline_paths(const Figures& figures) {
   return paths;
 }
 
-std::string figure_name(std::string_view path) {
+std::string figure_name(std::string_view path, const Figures& figures) {
   for (const Named& row : kHeadline) {
-    if (row.path == path) return term(row.name) + suffix_of(path);
+    if (row.path == path) return term(row.name) + suffix_of(path, figures);
   }
   return escaped(path);
 }
@@ -128,9 +156,9 @@ std::string figure_name(std::string_view path) {
 std::string headline(const Figures& figures) {
   std::string tiles;
   for (const std::string& path : headline_paths(figures))
-    tiles +=
-        fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n",
-                    escaped(shown(path, *figures.number(path))), figure_name(path) + range_of(figures, path));
+    tiles += fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n",
+                         escaped(shown(path, *figures.number(path))),
+                         figure_name(path, figures) + range_of(figures, path));
   std::string text = "<div class=\"tiles\">" + tiles + "</div>\n";
   const auto low = figures.number("uncertainty.interval.low"),
              high = figures.number("uncertainty.interval.high");
@@ -139,17 +167,15 @@ std::string headline(const Figures& figures) {
     text += fmt::format(
         "<p class=\"soft\">{}: {} to {}, by the errors of the kernels and links that it is made of"
         "</p>\n",
-        figure_name(of), escaped(shown(of, *low)), escaped(shown(of, *high)));
+        figure_name(of, figures), escaped(shown(of, *low)), escaped(shown(of, *high)));
   return text;
 }
 
 std::string breakdown(const Figures& figures) {
-  std::vector<Part> parts;
-  for (const Named& row : kParts) {
-    if (const auto value = figures.number(row.path))
-      parts.push_back({term(row.name), *value, seconds_text(*value)});
-  }
-  std::string text = stacked_bar(parts);
+  std::string text = parts_bar(figures, kPhases);
+  if (!text.empty())
+    text = "<p>The phases of a step, one after the other</p>\n" + text + "<p>Training alone</p>\n";
+  text += parts_bar(figures, kParts);
   const Value* kinds = figures.value("breakdown.by_kind");
   if (kinds == nullptr || kinds->kind != Value::Kind::kObject) return text;
   std::vector<std::vector<std::string>> rows;
@@ -201,7 +227,8 @@ std::string network(const Figures& figures, const std::string& directory) {
         {escaped(tier.text("tier")), grouped(static_cast<std::int64_t>(tier.number("ports").value_or(0))),
          escaped(carried_by(tier)), fmt::format("{:.1f}%", 100 * busy), fmt::format("{:.1f}%", 100 * most)});
   }
-  std::string text = bars(parts, 1.0) + table({"tier", "ports", "carried", "busy", "the busiest port"}, rows);
+  std::string text =
+      bars(parts, 1.0) + table({"tier", "ports", "carried in all", "busy", "the busiest port"}, rows);
   if (const Value* shares = figures.value("network.shares_wires"); shares != nullptr && !shares->boolean)
     text +=
         "<p class=\"soft\">Transfers do not share wires at this detail, so that ports can be busy for more "
@@ -258,6 +285,39 @@ std::string expectations(const Figures& figures) {
   return table({"figure", "published", "ours", "difference", "verdict", "source"}, rows);
 }
 
+namespace {
+
+// Figures that stand beside measured ones, at any depth: where four in five of those would lie.
+void collect_intervals(const Figures& figures, const Value& at, const std::string& path,
+                       std::vector<std::vector<std::string>>& rows) {
+  if (at.kind != Value::Kind::kObject) return;
+  const Figures interval(Document{"", at});
+  const auto low = interval.number("low"), high = interval.number("high"), ours = figures.number(path);
+  if (low && high)
+    return rows.push_back(
+        {figure_name(path, figures), ours ? escaped(shown(path, *ours)) : "-",
+         fmt::format("{} to {}", escaped(shown(path, *low)), escaped(shown(path, *high))),
+         fmt::format("{:.0f} rows of {:.0f} sources, {}", interval.number("rows").value_or(0),
+                     interval.number("sources").value_or(0), escaped(interval.text("class")))});
+  for (std::size_t i = 0; i < at.items.size(); ++i)
+    collect_intervals(figures, at.items[i], path.empty() ? at.keys[i] : path + "." + at.keys[i], rows);
+}
+
+std::string intervals(const Figures& figures) {
+  const Value* of = figures.value("uncertainty.figures");
+  std::vector<std::vector<std::string>> rows;
+  if (of != nullptr) collect_intervals(figures, *of, "", rows);
+  if (rows.empty()) return "";
+  std::string text = "<p>Where four in five measured ones would lie</p>\n" +
+                     table({"figure", "ours", "four in five", "by"}, rows);
+  const Value* outside = figures.value("uncertainty.outside");
+  for (std::size_t i = 0; outside != nullptr && i < outside->items.size(); ++i)
+    text += fmt::format("<p class=\"soft\">Not covered by them: {}</p>\n", escaped(outside->items[i].text));
+  return text;
+}
+
+}  // namespace
+
 std::string trust(const Figures& figures) {
   std::vector<Part> parts;
   for (const auto& [name, value] : figures.numbers_in("uncertainty.share_of_busy_time"))
@@ -274,7 +334,8 @@ std::string trust(const Figures& figures) {
     if (const Value* value = figures.value(key))
       rows.push_back({key, escaped(value->kind == Value::Kind::kString ? value->text : to_json(*value))});
   }
-  return text + "<div class=\"words\">" + table({term("provenance"), ""}, rows) + "</div>\n";
+  return text + intervals(figures) + "<div class=\"words\">" + table({term("provenance"), ""}, rows) +
+         "</div>\n";
 }
 
 std::string all_figures(const Figures& figures) {

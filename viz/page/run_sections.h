@@ -21,7 +21,8 @@ struct RunOnPage {
 
 // Paths of the figures that stand at the top, of this run's kind, those that it has.
 std::vector<std::string> headline_paths(const Figures& figures);
-std::string figure_name(std::string_view path);  // "tokens a second", with its meaning
+// "tokens a second", with its meaning; of a run with other phases than training whether it is of that alone.
+std::string figure_name(std::string_view path, const Figures& figures);
 
 std::string headline(const Figures& figures);
 std::string breakdown(const Figures& figures);

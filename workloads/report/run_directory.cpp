@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -75,6 +76,24 @@ RunDirectory::RunDirectory(const std::string& wanted) : path_(wanted), temporary
 RunDirectory::~RunDirectory() {
   std::error_code ignored;  // nothing can be done about a temporary directory that does not go away
   if (temporary_) fs::remove_all(path_, ignored);
+}
+
+Document load_report(const std::string& file) {
+  constexpr std::array kObjects{"breakdown", "memory",     "network", "uncertainty", "provenance",
+                                "requests",  "ttft_s",     "tpot_s",  "itl_s",       "e2e_s",
+                                "kv",        "pools",      "series",  "classes",     "cost",
+                                "cluster",   "collective", "rl",      "sla",         "request_time_s"};
+  Document report = load_document(file);
+  if (report.root.kind != Value::Kind::kObject || report.root.find("kind") == nullptr)
+    throw input_error(fmt::format("{}: expected a run's report, found {}", file, report.root.excerpt()));
+  for (const char* key : kObjects) {
+    const Value* part = report.root.find(key);
+    const bool sound =
+        part == nullptr || part->kind == Value::Kind::kObject || part->kind == Value::Kind::kNull;
+    if (!sound)
+      throw input_error(fmt::format("{}: /{}: expected an object, found {}", file, key, part->excerpt()));
+  }
+  return report;
 }
 
 std::string timeline_path(const std::string& run) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "hw/document.h"
 #include "hw/new_file.h"
 #include "workloads/schedule/timeline.h"
 
@@ -42,5 +43,9 @@ class RunDirectory {
 
 // The timeline of a run, given as its directory or as the file itself; input_error when there is none.
 std::string timeline_path(const std::string& run);
+
+// A run's report.json, by its file: whatever it is made of has the form that reports give it, else
+// input_error.
+Document load_report(const std::string& file);
 
 }  // namespace moebius

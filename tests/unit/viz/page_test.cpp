@@ -126,6 +126,42 @@ TEST_CASE("a cluster's page begins with its effective time and asks for no detai
   CHECK(text.find("/timeline/detail") == std::string::npos);
 }
 
+TEST_CASE("a step of several phases is told by all of them") {
+  const Run run(R"({"kind": "training", "step_time_s": 2, "breakdown": {"compute_s": 1.5},
+      "rl": {"step_time_s": 8, "rollout_s": 5, "training_s": 2, "sync_s": 1}})");
+  const std::string text = run_page(run.page());
+  const std::size_t whole = text.find("<b>8 s</b><span>step time, all phases</span>");
+  const std::size_t alone = text.find("<b>2 s</b><span>step time, training alone</span>");
+  CHECK(whole < alone);
+  CHECK(alone != std::string::npos);
+  CHECK(text.find("rollout 5 s (62.5%)") != std::string::npos);
+}
+
+TEST_CASE("a service's page has its money, its classes, its pools over time and what measured ones may be") {
+  const Run run(R"({"kind": "serving", "requests": {"completed": 5}, "ttft_s": {"mean": 0.3},
+      "cost": {"usd_per_hour": 47.2, "usd": 4.5, "usd_idle": 2, "joules_per_output_token": 15.9,
+               "pools": {"decode": {"usd_per_hour_of_a_device": 2.95, "usd": 4.5, "joules": 3.6e6}}},
+      "classes": {"chat": {"submitted": 5, "completed": 5, "slo_attainment": 0.8, "goal": {"ttft_s": 2},
+                           "ttft_s": {"p50": 0.1, "p99": 3.5}}},
+      "series": {"step_s": 2, "decode": {"waiting": [0, 0], "running": [1, 4], "blocks": [1, 2]}},
+      "uncertainty": {"figures": {"ttft_s": {"mean": {"low": 0.2, "high": 0.5, "rows": 9, "sources": 3,
+                                                       "class": "serving"}}},
+                      "outside": ["16 devices: the rows have at most 8"]}})");
+  const std::string text = run_page(run.page());
+  CHECK(text.find("<b>47.2 USD</b><span>price of an hour</span>") != std::string::npos);
+  CHECK(text.find("<td>2.95 USD</td><td>4.5 USD</td>") != std::string::npos);
+  CHECK(text.find("<td>100 ms / 3.5 s of 2 s</td>") != std::string::npos);
+  CHECK(text.find("<b>running</b> <span class=\"soft\">at most 4</span>") != std::string::npos);
+  CHECK(text.find("<b>waiting</b>") == std::string::npos);  // nothing ever waited
+  CHECK(text.find("<td>200 ms to 500 ms</td><td>9 rows of 3 sources, serving</td>") != std::string::npos);
+  CHECK(text.find("Not covered by them: 16 devices") != std::string::npos);
+}
+
+TEST_CASE("a report whose parts are no objects is refused with the place") {
+  const Run run(R"({"kind": "training", "breakdown": 5, "memory": [1]})");
+  CHECK_THROWS_WITH(run.page(), Catch::EndsWith("report.json: /breakdown: expected an object, found 5"));
+}
+
 // ---- lanes ----
 
 // One class that computes from 0 to 5 ms forward and from 5 to 10 ms backward, and sends from 6 to 9, of

@@ -235,6 +235,9 @@ TEST_CASE("what view cannot do it refuses in a sentence") {
           "--size: expected WIDTHxHEIGHT in pixels, 200 to 8192 each, found \"10x10\"");
   refused(run + " --range 2..1" + shot, 2,
           "--range: expected two times such as \"1.2 s..1.4 s\", found \"2..1\"");
+  refused(run + " --range \"0 us..100 us\" --screen memory" + shot, 2,
+          "--range: expected the screen timeline, which alone shows a stretch of the run, found --screen "
+          "memory");
   refused(run + " --scale 9" + shot, 2, "--scale: expected a number from 0.5 to 4, found \"9\"");
   refused("nowhere" + shot, 2, "expected a run's directory or timeline, found nothing");
   refused(scratch.write("garbage.mtl", "not a timeline at all, but long enough") + shot, 2,
