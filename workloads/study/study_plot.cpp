@@ -109,9 +109,37 @@ Scale scale_of(const std::vector<Curve>& curves) {
   return scale;
 }
 
+// 1, 2 or 5 times a power of ten, so that about five marks stand on the scale.
+double round_step(double length) {
+  const double rough = length / 6, power = std::pow(10, std::floor(std::log10(rough)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (factor * power >= rough) return factor * power;
+  return 10 * power;
+}
+
+// What the end of a column's path says, as reports are in SI units.
+std::string unit_of(std::string path) {
+  for (const char* part : {".mean", ".p5", ".p10", ".p50", ".p90", ".p95", ".p99", ".low", ".high"})
+    if (path.ends_with(part)) path.resize(path.rfind('.'));
+  constexpr std::pair<const char*, const char*> kUnits[] = {
+      {"_bytes_per_s", "bytes/s"},
+      {"tokens_per_s_per_device", "tokens/s and device"},
+      {"tokens_per_s", "tokens/s"},
+      {"_rps", "requests/s"},
+      {"_bytes", "bytes"},
+      {"_usd", "USD"},
+      {"_tokens", ""},
+      {"_s", "s"},
+      {"_j", "J"}};
+  for (const auto& [end, unit] : kUnits)
+    if (path.ends_with(end)) return unit;
+  return "";
+}
+
 void draw_axes(Svg& svg, const Scale& scale, const std::vector<Curve>& curves) {
-  for (int i = 0; i <= 5; ++i) {
-    const double value = scale.low + (scale.high - scale.low) * i / 5;
+  const double step = round_step(scale.high - scale.low);
+  for (double i = std::ceil(scale.low / step); i * step <= scale.high; ++i) {
+    const double value = i * step;
     svg.line(kLeft, scale.y(value), kWidth - kRight, scale.y(value), "#e0e0e0");
     svg.text(kLeft - 8, scale.y(value) + 4, figure_text(value), SvgAnchor::kEnd);
   }
@@ -126,7 +154,18 @@ void draw_axes(Svg& svg, const Scale& scale, const std::vector<Curve>& curves) {
   }
 }
 
-void draw_curve(Svg& svg, const Scale& scale, const Curve& curve, std::string_view colour) {
+// Words above a point, above others that stand there already.
+void draw_label(Svg& svg, SvgBox at, const std::string& words, std::vector<SvgBox>& labels) {
+  const auto overlaps = [&](const SvgBox& other) {
+    return std::abs(at.x - other.x) < (at.width + other.width) / 2 && std::abs(at.y - other.y) < at.height;
+  };
+  while (std::any_of(labels.begin(), labels.end(), overlaps)) at.y -= at.height;
+  svg.text(at.x, at.y, words, SvgAnchor::kMiddle);
+  labels.push_back(at);
+}
+
+void draw_curve(Svg& svg, const Scale& scale, const Curve& curve, std::string_view colour,
+                std::vector<SvgBox>& labels) {
   const int knee = knee_of(curve);
   for (std::size_t i = 0; i < curve.dots.size(); ++i) {
     const Dot& dot = curve.dots[i];
@@ -134,7 +173,8 @@ void draw_curve(Svg& svg, const Scale& scale, const Curve& curve, std::string_vi
     if (i > 0) svg.line(scale.x(curve.dots[i - 1].x), scale.y(curve.dots[i - 1].y.mean), x, y, colour);
     if (dot.y.low < dot.y.high) svg.line(x, scale.y(dot.y.low), x, scale.y(dot.y.high), colour);
     const double half = static_cast<int>(i) == knee ? 6 : 3;
-    if (static_cast<int>(i) == knee) svg.text(x, y - 10, dot.label, SvgAnchor::kMiddle);
+    if (static_cast<int>(i) == knee)
+      draw_label(svg, {x, y - 10, 7.0 * static_cast<double>(dot.label.size()), 14}, dot.label, labels);
     svg.box({x - half, y - half, 2 * half, 2 * half}, colour,
             fmt::format("{} {}: {}{}", curve.name, dot.label, figure_text(dot.y.mean),
                         static_cast<int>(i) == knee ? ", the knee" : ""));
@@ -164,7 +204,8 @@ double width_for_names(const StudyTable& table) {
 }
 
 void draw_panel(Svg& svg, const StudyTable& table, std::size_t column, double top) {
-  svg.text(kLeft, top + 42, table.columns[column]);
+  const std::string unit = unit_of(table.columns[column]);
+  svg.text(kLeft, top + 42, table.columns[column] + (unit.empty() ? "" : ", in " + unit));
   const std::vector<Curve> curves = curves_of(table, column);
   if (curves.empty()) return svg.text(kLeft, top + kTop + 20, "no point has it");
   Scale scale = scale_of(curves);
@@ -173,7 +214,8 @@ void draw_panel(Svg& svg, const StudyTable& table, std::size_t column, double to
            SvgAnchor::kMiddle);
   draw_axes(svg, scale, curves);
   const std::size_t shown = std::min(curves.size(), std::size(kColours));
-  for (std::size_t i = 0; i < shown; ++i) draw_curve(svg, scale, curves[i], kColours[i]);
+  std::vector<SvgBox> labels;
+  for (std::size_t i = 0; i < shown; ++i) draw_curve(svg, scale, curves[i], kColours[i], labels);
   draw_names(svg, curves, top);
 }
 

@@ -46,14 +46,14 @@ ColumnSpread spread_of(std::vector<double> values) {
 
 using ByValue = std::map<std::string, std::vector<double>>;
 
-// From the first value of the axis to the last, of those that have any.
-double change_along(const StudyAxis& axis, const ByValue& groups) {
+// At the first value of the axis and at the last, of those that have any.
+std::pair<double, double> ends_of(const StudyAxis& axis, const ByValue& groups) {
   std::vector<double> means;
   for (const std::string& value : axis.values) {
     const auto found = groups.find(value);
     if (found != groups.end()) means.push_back(mean_of(found->second));
   }
-  return means.back() - means.front();
+  return {means.front(), means.back()};
 }
 
 // Of what depends on one value out of several: how far the means by value explain the whole.
@@ -67,8 +67,11 @@ Influence by_value(const std::string& pointer, const StudyAxis* axis, const ByVa
   for (const auto& [value, members] : groups) raw.insert(raw.end(), members.begin(), members.end());
   const double whole = variance_of(raw), mean = mean_of(raw);
   const auto [least, largest] = std::minmax_element(means.begin(), means.end());
-  const double change = axis != nullptr ? change_along(*axis, groups) : *largest - *least;
-  return {pointer, whole > 0 ? variance_of(all) / whole : 0, mean != 0 ? change / std::abs(mean) : 0};
+  const auto [first, last] = axis != nullptr ? ends_of(*axis, groups) : std::pair(*least, *largest);
+  Influence influence{pointer, whole > 0 ? variance_of(all) / whole : 0,
+                      mean != 0 ? (last - first) / std::abs(mean) : 0};
+  if (axis != nullptr && first != 0) influence.change = (last - first) / std::abs(first);
+  return influence;
 }
 
 // Of what is drawn from a range: a straight line through all, each combination about its own mean.

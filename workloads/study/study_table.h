@@ -32,6 +32,8 @@ struct Influence {
   // Over the mean of all: the mean at the last of its values less that at the first, in the order of `vary`;
   // of cases the largest less the least; of a drawn one what a straight line rises over its range.
   double effect = 0;
+  std::optional<double> change =
+      {};  // of a varied one: the mean at its last value over that at its first, less 1
 };
 
 struct StudyTable {

@@ -212,7 +212,8 @@ TEST_CASE("a table tells which value moves a column") {
         "point,/a,/b,seed,status,time,error\n0,1,1,1,done,11,\n1,1,2,1,done,12,\n");
 }
 
-// time = 3, 1 and 2 along a: from 3 to 2 is -1 of a mean of 2. Cases have no order: from 1 to 3.
+// time = 3, 1 and 2 along a: from 3 to 2 is -1 of a mean of 2, and a third less than 3. Cases have no order:
+// from 1 to 3.
 TEST_CASE("what a value moves has the sign that it has along its values") {
   const Files files;
   const double times[] = {3, 1, 2};
@@ -228,10 +229,10 @@ TEST_CASE("what a value moves has the sign that it has along its values") {
   };
   const auto [along, text] = effect("vary.sqlite", R"("vary": {"/a": [20, 3, 100]})");
   CHECK(along == Approx(-0.5));
-  CHECK(text.find("-50.0% over its values") != std::string::npos);
+  CHECK(text.find("-33.3% from its first value to its last") != std::string::npos);
   const auto [apart, cases] = effect("cases.sqlite", R"("cases": [{"/a": 20}, {"/a": 3}, {"/a": 100}])");
   CHECK(apart == Approx(1));
-  CHECK(cases.find(", 100.0% over its values") != std::string::npos);
+  CHECK(cases.find(", 100.0% of the mean between them") != std::string::npos);
 }
 
 TEST_CASE("a column that no report has is refused with the nearest that one has") {
