@@ -26,13 +26,38 @@ void put_text(ImVec2 at, Colour colour, const std::string& text) {
                                       text.data() + text.size());
 }
 
+constexpr std::size_t kNamesShown = 24;
+
+float legend_width(const std::string& label) {
+  return text_size(label).x + 2.4f * font();
+}
+
+// A line of text with the panel behind it, so that curves below it do not spoil it.
+void put_label(const Theme& theme, ImVec2 at, Colour colour, const std::string& text) {
+  const ImVec2 size = text_size(text);
+  ImGui::GetWindowDrawList()->AddRectFilled({at.x - 1, at.y}, {at.x + size.x + 1, at.y + size.y},
+                                            with_alpha(theme.panel, 190));
+  put_text(at, colour, text);
+}
+
+// Moments below a chart whose columns lie from x to x + width.
+void time_axis(const Theme& theme, const TimeWindow& window, ImVec2 at, float width) {
+  const AxisMarks marks = axis_marks(window.begin, window.end, static_cast<double>(width / (font() * 8)));
+  for (int i = 0; i < marks.count; ++i) {
+    const float x = std::floor(at.x + width * static_cast<float>(window.share_of(marks.at(i))));
+    ImGui::GetWindowDrawList()->AddRectFilled({x, at.y}, {x + 1, at.y + 4}, theme.faint_text);
+    const std::string text = axis_text(marks.at(i), marks.step);
+    if (x + 3 + text_size(text).x <= at.x + width) put_text({x + 3, at.y + 1}, theme.faint_text, text);
+  }
+}
+
 void legend(const Theme& theme, const std::vector<ChartPart>& parts,
             const std::function<std::string(double)>& text) {
   const float width = ImGui::GetContentRegionAvail().x;
   float used = 0;
   for (const ChartPart& part : parts) {
     const std::string label = text ? part.name + " " + text(part.value) : part.name;
-    const float needed = text_size(label).x + 2.4f * font();
+    const float needed = legend_width(label);
     if (used > 0 && used + needed <= width) {
       ImGui::SameLine(0, 0);
     } else {
@@ -140,12 +165,8 @@ void line_chart(const Theme& theme, const LineChart& chart) {
   };
   draw->AddRectFilled(at, {at.x + width, at.y + height}, theme.panel);
   const AxisMarks marks = axis_marks(low, high, 4);
-  for (int i = 0; i < marks.count; ++i) {
-    const double mark = marks.at(i);
-    draw->AddRectFilled({at.x, y_of(mark)}, {at.x + width, y_of(mark) + 1}, theme.grid);
-    const float above = y_of(mark) - font() - 1;  // the highest would stand in the title: below its line
-    put_text({at.x + 3, above < at.y ? y_of(mark) + 2 : above}, theme.faint_text, chart.text(mark));
-  }
+  for (int i = 0; i < marks.count; ++i)
+    draw->AddRectFilled({at.x, y_of(marks.at(i))}, {at.x + width, y_of(marks.at(i)) + 1}, theme.grid);
   ImGui::InvisibleButton(fmt::format("lines{}", static_cast<const void*>(chart.tracks.data())).c_str(),
                          {width, height});
   const bool hovered = ImGui::IsItemHovered();
@@ -155,16 +176,21 @@ void line_chart(const Theme& theme, const LineChart& chart) {
     const Colour colour = theme.series(static_cast<int>(i));
     float last = -1;
     for (int column = 0; column < columns; ++column) {
-      const double from = chart.window.begin + per_pixel * column;
-      if (from + per_pixel < 0) continue;
-      const Extent extent = chart.tracks[i]->between(static_cast<std::int64_t>(from),
-                                                     static_cast<std::int64_t>(from + per_pixel));
+      const double to = chart.window.begin + per_pixel * (column + 1);
+      if (to < 0) continue;
+      const double from = std::max(to - per_pixel, 0.0);  // a run has no values before it begins
+      const Extent extent =
+          chart.tracks[i]->between(static_cast<std::int64_t>(from), static_cast<std::int64_t>(to));
       float top = y_of(extent.high), bottom = y_of(extent.low);
       if (last >= 0) top = std::min(top, last), bottom = std::max(bottom, last);
       const float x = at.x + static_cast<float>(column);
       draw->AddRectFilled({x, top}, {x + 1, bottom + 2}, colour);
       last = y_of(extent.low);
     }
+  }
+  for (int i = 0; i < marks.count; ++i) {
+    const float line = y_of(marks.at(i)), above = line - font() - 1;  // the highest: below its line
+    put_label(theme, {at.x + 3, above < at.y ? line + 2 : above}, theme.faint_text, chart.text(marks.at(i)));
   }
   for (const double mark : chart.marks) {
     const float x = std::floor(at.x + width * static_cast<float>(chart.window.share_of(mark)));
@@ -178,15 +204,30 @@ void line_chart(const Theme& theme, const LineChart& chart) {
   if (hovered) {
     const double time = chart.window.at(static_cast<double>((ImGui::GetIO().MousePos.x - at.x) / width));
     std::string text = "at " + seconds_text(time * 1e-9);
-    for (std::size_t i = 0; i < chart.tracks.size() && i < 12; ++i)
+    for (std::size_t i = 0; i < chart.tracks.size() && i < kNamesShown; ++i)
       text += fmt::format("\n{}: {}", chart.names[i],
                           chart.text(chart.tracks[i]->at(static_cast<std::int64_t>(time))));
     ImGui::SetTooltip("%s", text.c_str());
   }
+  if (!chart.has_ruler) {
+    time_axis(theme, chart.window, {at.x, at.y + height}, width);
+    ImGui::Dummy({width, font()});
+  }
   std::vector<ChartPart> names;
-  for (std::size_t i = 0; i < chart.names.size() && i < 24; ++i)
+  for (std::size_t i = 0; i < chart.names.size() && i < kNamesShown; ++i)
     names.push_back({chart.names[i], 0, theme.series(static_cast<int>(i))});
   legend(theme, names, nullptr);
+}
+
+float legend_height(const LineChart& chart, float width) {
+  float used = 0;
+  int lines = 1;
+  for (std::size_t i = 0; i < chart.names.size() && i < kNamesShown; ++i) {
+    const float needed = legend_width(chart.names[i]);
+    if (used > 0 && used + needed > width) ++lines, used = 0;
+    used += needed;
+  }
+  return static_cast<float>(lines) * (font() + 2 + ImGui::GetStyle().ItemSpacing.y);
 }
 
 bool heat_chart(const Theme& theme, const Heat& heat, std::size_t& row, std::size_t& column) {
@@ -215,13 +256,32 @@ bool heat_chart(const Theme& theme, const Heat& heat, std::size_t& row, std::siz
       c = end;
     }
   }
+  const bool hovered = ImGui::IsItemHovered(), clicked = ImGui::IsMouseClicked(0);
+  if (heat.window.length() > 0) {
+    time_axis(theme, heat.window, {at.x + names, at.y + height}, width);
+    ImGui::Dummy({width, font()});
+  }
   const ImVec2 mouse = ImGui::GetIO().MousePos;
-  if (!ImGui::IsItemHovered() || mouse.x < at.x + names) return false;
+  if (!hovered || mouse.x < at.x + names) return false;
   row = std::min(static_cast<std::size_t>((mouse.y - at.y) / heat.row_height), heat.rows.size() - 1);
   column = std::min(static_cast<std::size_t>((mouse.x - at.x - names) / width * static_cast<float>(columns)),
                     columns - 1);
   if (heat.tooltip) ImGui::SetTooltip("%s", heat.tooltip(row, column).c_str());
-  return ImGui::IsMouseClicked(0);
+  return clicked;
+}
+
+void heat_scale(const Theme& theme) {
+  constexpr int kSteps = 100;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const std::string low = "0%", high = "100% of a wire's capacity";
+  const float width = std::floor(font() * 12), x = std::floor(at.x + text_size(low).x + 4);
+  put_text(at, theme.faint_text, low);
+  for (int i = 0; i < kSteps; ++i) {
+    const float from = x + width * static_cast<float>(i) / kSteps, to = x + width * (i + 1.0f) / kSteps;
+    ImGui::GetWindowDrawList()->AddRectFilled({from, at.y + 1}, {to, at.y + font()}, theme.heat(i / 99.0));
+  }
+  put_text({x + width + 4, at.y}, theme.faint_text, high);
+  ImGui::Dummy({width, font() + 4});
 }
 
 std::string bytes_text(double bytes) {

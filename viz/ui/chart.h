@@ -53,8 +53,11 @@ struct LineChart {
   std::vector<double> marks;  // ns: moments at which something happened
   std::function<std::string(double)> text;
   float height = 180;
+  bool has_ruler = false;  // stands under one: its time axis is not drawn again
 };
 void line_chart(const Theme& theme, const LineChart& chart);
+// Pixels that the names of its lines take below a chart of `width`.
+float legend_height(const LineChart& chart, float width);
 
 // Cells of rows and columns, 0 to 1. Returns true when a cell was clicked, with its place.
 struct Heat {
@@ -62,9 +65,12 @@ struct Heat {
   std::vector<const std::vector<double>*> values;  // of each row; all equally many
   std::function<std::string(std::size_t row, std::size_t column)> tooltip;
   float row_height = 16;
-  float names = 0;  // pixels that the names of rows take at least
+  float names = 0;          // pixels that the names of rows take at least
+  TimeWindow window{0, 0};  // of the columns; none where they are no moments
 };
 bool heat_chart(const Theme& theme, const Heat& heat, std::size_t& row, std::size_t& column);
+// What the colours of a heat chart mean, on one line.
+void heat_scale(const Theme& theme);
 
 // For people, SI: "1.42 GB", "3.1 ms", "45.2%", "12,345".
 std::string bytes_text(double bytes);

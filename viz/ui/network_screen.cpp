@@ -39,8 +39,9 @@ void tiers_of_report(App& app, const RunData& run) {
         "Transfers do not share wires at this detail, so that ports can be busy for more than 100%%.");
   const std::string binding = run.text("network.binding.tier");
   if (!binding.empty())
-    ImGui::Text("Binding: %s, the busiest in use %s of the time; sent in all: %s", binding.c_str(),
+    ImGui::Text("Binding: %s, the busiest in use %s of the time; sent %s: %s", binding.c_str(),
                 share_text(run.number("network.binding.busy_share")).c_str(),
+                run.text("kind") == "training" ? "in each step" : "in all",
                 bytes_text(run.number("network.sent_bytes")).c_str());
 }
 
@@ -73,6 +74,7 @@ void users(const RunData& run, std::int64_t time) {
 void heat(App& app, std::size_t index, const HeatMap& map) {
   NetworkState& state = app.network;
   const double length = static_cast<double>((map.end - map.begin).ns);
+  heat_scale(app.theme);
   // Of all tiers, so that the same moment stands at the same place in each.
   float names = 0;
   for (const HeatMap::Tier& tier : map.tiers)
@@ -85,6 +87,7 @@ void heat(App& app, std::size_t index, const HeatMap& map) {
     Heat chart;
     chart.names = names;
     chart.row_height = std::floor(ImGui::GetFontSize() + 2);
+    chart.window = {static_cast<double>(map.begin.ns), static_cast<double>(map.end.ns)};
     for (const HeatMap::Row& wire : tier.wires) {
       chart.rows.push_back(wire.name);
       chart.values.push_back(&wire.share);

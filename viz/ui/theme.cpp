@@ -91,7 +91,10 @@ Colour Theme::category(ColourBy colouring, std::uint8_t category) const {
 }
 
 Colour Theme::series(int index) const {
-  return kSeries[static_cast<std::size_t>(index) % kSeries.size()];
+  const auto at = static_cast<std::size_t>(index);
+  const Colour colour = kSeries[at % kSeries.size()];
+  const std::size_t shade = at / kSeries.size() % 3;
+  return shade == 0 ? colour : mixed(colour, shade == 1 ? select : panel, 0.45);
 }
 
 Colour Theme::heat(double share) const {

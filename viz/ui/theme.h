@@ -21,7 +21,7 @@ struct Theme {
   Colour background, panel, grid, text, faint_text, accent, warning, run_a, run_b, filtered, select;
 
   Colour category(ColourBy colouring, std::uint8_t category) const;
-  Colour series(int index) const;   // of charts: eight that are told apart, then again
+  Colour series(int index) const;   // of charts: eight that are told apart, then their light and dark shades
   Colour heat(double share) const;  // 0 to 1: from the background over blue and yellow to red
 };
 

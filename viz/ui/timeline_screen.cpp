@@ -141,11 +141,16 @@ std::vector<std::string> families(const App& app) {
   return {names.begin(), names.end()};
 }
 
-void choose_counter(App& app, const TimelineFrame& frame) {
+void keep_known_counter(App& app) {
   const std::vector<std::string> names = families(app);
   std::string& chosen = app.timeline.counter;
   if (std::find(names.begin(), names.end(), chosen) == names.end())
     chosen = names.empty() ? "" : names.front();
+}
+
+void choose_counter(App& app, const TimelineFrame& frame) {
+  const std::vector<std::string> names = families(app);
+  std::string& chosen = app.timeline.counter;
   ImGui::SetCursorScreenPos({frame.origin.x - frame.names, frame.origin.y + frame.height + 4});
   ImGui::SetNextItemWidth(frame.names - 8);
   if (ImGui::BeginCombo("##counter", chosen.c_str())) {
@@ -157,12 +162,12 @@ void choose_counter(App& app, const TimelineFrame& frame) {
 }
 
 // One family at a time: others have other units.
-void counters(App& app, const TimelineFrame& frame, float height) {
-  choose_counter(app, frame);
+LineChart counter_chart(const App& app) {
   const std::string& shown = app.timeline.counter;
   LineChart chart;
+  chart.has_ruler = true;
   chart.window = app.timeline.window;
-  chart.height = height;
+  chart.height = std::floor(ImGui::GetFontSize() * 7);
   for (std::size_t i = 0; i < app.runs.size(); ++i) {
     for (const CounterTrack& track : app.runs[i]->counters) {
       if (family_of(track.name()) != shown || chart.tracks.size() >= 16) continue;
@@ -175,9 +180,15 @@ void counters(App& app, const TimelineFrame& frame, float height) {
   }
   const bool share = shown.starts_with("wire ") || shown.starts_with("tier ");
   chart.text = shown == "memory" ? bytes_text : share ? share_text : count_text;
+  return chart;
+}
+
+void counters(App& app, const TimelineFrame& frame, float height) {
+  choose_counter(app, frame);
+  const LineChart chart = counter_chart(app);
   if (chart.tracks.empty()) return;
   ImGui::SetCursorScreenPos({frame.origin.x, frame.origin.y + frame.height + 4});
-  ImGui::BeginChild("counters", {frame.width, height + frame.unit + 4}, false, ImGuiWindowFlags_NoScrollbar);
+  ImGui::BeginChild("counters", {frame.width, height}, false, ImGuiWindowFlags_NoScrollbar);
   line_chart(app.theme, chart);
   ImGui::EndChild();
 }
@@ -218,8 +229,13 @@ void timeline_screen(App& app) {
   frame.origin = {at.x + frame.names, at.y};
   minimap(app, frame);
   frame.origin.y = std::floor(at.y + unit * 2.2f + unit + 8);
-  const float chart = app.timeline.counters && samples ? std::floor(unit * 7) : 0;
-  frame.height = std::max(room.y - (frame.origin.y - at.y) - (chart > 0 ? chart + unit + 12 : 0), 40.0f);
+  float chart = 0;
+  if (app.timeline.counters && samples) {
+    keep_known_counter(app);
+    const LineChart below = counter_chart(app);
+    chart = below.height + ImGui::GetStyle().ItemSpacing.y + legend_height(below, frame.width);
+  }
+  frame.height = std::max(room.y - (frame.origin.y - at.y) - (chart > 0 ? chart + 8 : 0), 40.0f);
   timeline_rows(app, frame);
   if (chart > 0) counters(app, frame, chart);
   ImGui::SetCursorScreenPos({at.x + room.x - details, at.y});
