@@ -74,6 +74,29 @@ TEST_CASE("a chip whose link is slower has its library's rates in proportion") {
   CHECK_FALSE(h100.estimated);
 }
 
+// Kernels' profiles come with the base too (find_profiles()). Its own link, where it has another, counts.
+TEST_CASE("a chip that stands on another in a catalog has its library") {
+  const Catalog catalog;
+  for (const char* base : {"h100-sxm", "h800-sxm", "b200-sxm"}) {
+    const Accelerator chip = catalog.accelerator(base);
+    Accelerator copy = chip;
+    copy.id = "my-copy";
+    copy.aliases = {};
+    copy.bases = {base};
+    INFO(base);
+    const std::optional<LinkConstants> link = link_constants(copy);
+    REQUIRE(link);
+    CHECK(link->rate_two == link_constants(chip)->rate_two);
+    CHECK(link->channels == link_constants(chip)->channels);
+    CHECK(link->estimated == link_constants(chip)->estimated);
+    CHECK(framework_constants(copy, "sglang").has_value());
+  }
+  Accelerator other = catalog.accelerator("h100-sxm");
+  other.id = "my-chip";
+  other.bases = {};
+  CHECK_FALSE(link_constants(other));
+}
+
 // Over direct links the library's rings say nothing, the structure tells the steps; its kernel starts all the
 // same.
 TEST_CASE("over direct links a collective takes the library's launch before the steps of its structure") {

@@ -94,10 +94,25 @@ FrameworkConstants read_framework(Reader reader) {
   return row;
 }
 
-std::string_view row_name(const Accelerator& chip) {
+// The chip as the catalog of collectives knows it: itself, or the nearest entry that it stands on.
+std::string_view known_name(const Accelerator& chip) {
+  const CollectiveConstants& all = shipped_collectives();
+  const auto known = [&](const std::string& id) {
+    const auto is_it = [&](const auto& row) { return row.accelerator == id; };
+    const auto is_like = [&](const auto& row) { return row.first == id; };
+    return std::any_of(all.links.begin(), all.links.end(), is_it) ||
+           std::any_of(all.frameworks.begin(), all.frameworks.end(), is_it) ||
+           std::any_of(all.alike.begin(), all.alike.end(), is_like);
+  };
+  if (known(chip.id)) return chip.id;
+  const auto base = std::find_if(chip.bases.begin(), chip.bases.end(), known);
+  return base == chip.bases.end() ? chip.id : *base;
+}
+
+std::string_view row_name(std::string_view known) {
   for (const auto& [name, like] : shipped_collectives().alike)
-    if (name == chip.id) return like;
-  return chip.id;
+    if (name == known) return like;
+  return known;
 }
 
 // Of a chip with fewer links than the one that its row is of: two channels for each of 25 GB/s.
@@ -112,7 +127,7 @@ Row scaled(Row row, std::span<const ConstantField<Row>> fields, const Accelerato
   row.achieved *= share;
   for (const auto& field : fields)
     if (field.unit == kRate) row.*field.field *= share;
-  row.estimated = row.estimated || row.accelerator != chip.id;
+  row.estimated = row.estimated || row.accelerator != known_name(chip);
   return row;
 }
 
@@ -164,12 +179,12 @@ double achieved_rate(const Accelerator& chip) {
 
 std::optional<LinkConstants> link_constants(const Accelerator& chip) {
   if (achieved_rate(chip) <= 0) return {};
-  const std::string_view name = row_name(chip);
+  const std::string_view known = known_name(chip), name = row_name(known);
   for (const LinkConstants& row : shipped_collectives().links) {
     if (row.accelerator != name) continue;
     LinkConstants link = scaled(row, link_fields(), chip);
     link.nominal *= achieved_rate(chip) / row.achieved;
-    if (row.own_ports && row.accelerator != chip.id)
+    if (row.own_ports && row.accelerator != known)
       link.channels = std::min(row.channels, channels_of_links(chip));
     return link;
   }
@@ -178,7 +193,7 @@ std::optional<LinkConstants> link_constants(const Accelerator& chip) {
 
 std::optional<FrameworkConstants> framework_constants(const Accelerator& chip, std::string_view framework) {
   if (achieved_rate(chip) <= 0) return {};
-  const std::string_view name = row_name(chip);
+  const std::string_view name = row_name(known_name(chip));
   for (const FrameworkConstants& row : shipped_collectives().frameworks)
     if (row.accelerator == name && row.framework == framework) return scaled(row, framework_fields(), chip);
   return {};
