@@ -58,7 +58,8 @@ std::string checked_study(const Study& study, const Library& library) {
   if (study.cases.size() > 1 || !study.cases.front().empty())
     text += fmt::format("  {:<44} {}\n", "cases", study.cases.size());
   for (const UncertainValue& value : study.uncertain)
-    text += fmt::format("  {:<44} {} to {}{}\n", value.pointer, value.low, value.high, value.unit);
+    text += fmt::format("  {:<44} {} to {}{}{}\n", value.pointer, value.low, value.high, value.unit,
+                        value.whole ? ", whole numbers" : "");
   if (study.samples > 1) text += fmt::format("  {:<44} {}\n", "samples", study.samples);
   text += fmt::format("  {:<44} {}\n  {:<44} {}\n", "seeds", fmt::join(study.seeds, ", "), "columns",
                       fmt::join(study.columns, ", "));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -31,15 +32,29 @@ std::string one_line(const Value& value) {
 
 namespace {
 
-// Pointers of the study: each may be varied in one place only.
+// Pointers of the study: each may be varied in one place only, and none beside what holds it, since the last
+// of the two to be set would decide.
 class Pointers {
  public:
   void take(const std::string& pointer, const Place& place) {
+    check(pointer, place);
+    taken_.insert(pointer);
+  }
+  void check(const std::string& pointer, const Place& place) const {
     if (!pointer.starts_with('/'))
       place.fail(fmt::format("expected a JSON pointer such as \"/plan/pp/degree\", found \"{}\"", pointer));
     if (pointer == "/seed") place.fail("expected seeds under /seeds, which set it for each point");
-    if (!taken_.insert(pointer).second) place.fail(fmt::format("\"{}\" is varied already", pointer));
+    if (taken_.contains(pointer)) place.fail(fmt::format("\"{}\" is varied already", pointer));
+    for (std::size_t cut = pointer.rfind('/'); cut > 0; cut = pointer.rfind('/', cut - 1)) {
+      const std::string holder = pointer.substr(0, cut);
+      if (taken_.contains(holder))
+        place.fail(fmt::format("\"{}\", which holds \"{}\", is varied already", holder, pointer));
+    }
+    const auto held = taken_.lower_bound(pointer + "/");
+    if (held != taken_.end() && held->starts_with(pointer + "/"))
+      place.fail(fmt::format("\"{}\", which \"{}\" holds, is varied already", *held, pointer));
   }
+  void add(const Pointers& others) { taken_.insert(others.taken_.begin(), others.taken_.end()); }
 
  private:
   std::set<std::string> taken_;
@@ -97,18 +112,22 @@ void read_cases(Reader& top, Pointers& pointers, Study& study) {
     return;
   }
   const Place place = top.place_of("cases");
-  std::set<std::string> known;
+  Pointers in_cases;
   const Value& cases = array_of(top.value("cases"), place, "objects of JSON pointers with a value each");
   for (std::size_t i = 0; i < cases.items.size(); ++i) {
     const Place at = inside(place, std::to_string(i), cases.items[i].line);
     const Value& given = object_of(cases.items[i], at, "JSON pointers with a value each");
     std::vector<Assignment>& changes = study.cases.emplace_back();
+    Pointers in_case;  // another case may change them too
     for (std::size_t j = 0; j < given.items.size(); ++j) {
-      if (known.insert(given.keys[j]).second)
-        pointers.take(given.keys[j], inside(at, given.keys[j], at.line));
+      const Place key = inside(at, given.keys[j], at.line);
+      pointers.check(given.keys[j], key);
+      in_case.take(given.keys[j], key);
       changes.push_back({given.keys[j], one_line(given.items[j])});
     }
+    in_cases.add(in_case);
   }
+  pointers.add(in_cases);
 }
 
 struct NumberWithUnit {
@@ -143,11 +162,15 @@ void read_uncertain(Reader& top, Pointers& pointers, Study& study) {
     Reader range(object_of(all.items[i], at, "a low and a high value"), at);
     const NumberWithUnit low = number_of(range.value("low"), range.place_of("low")),
                          high = number_of(range.value("high"), range.place_of("high"));
+    const bool whole = range.boolean("whole", false);
     range.finish();
     if (low.unit != high.unit || !(low.number < high.number))
       at.fail(fmt::format("expected a low value below a high one in the same unit, found {} and {}",
                           all.items[i].find("low")->excerpt(), all.items[i].find("high")->excerpt()));
-    study.uncertain.push_back({all.keys[i], low.number, high.number, low.unit});
+    if (whole && (low.number != std::floor(low.number) || high.number != std::floor(high.number)))
+      at.fail(fmt::format("expected whole numbers to draw whole ones between, found {} and {}",
+                          all.items[i].find("low")->excerpt(), all.items[i].find("high")->excerpt()));
+    study.uncertain.push_back({all.keys[i], low.number, high.number, low.unit, whole});
   }
   if (study.samples == 1)
     top.place_of("samples").fail("expected at least 2 draws of what is `uncertain`, found 1");
@@ -195,7 +218,12 @@ void check_size(const Study& study, const Place& place) {
 }  // namespace
 
 std::string plain(const std::string& json) {
-  return json.size() >= 2 && json.front() == '"' ? json.substr(1, json.size() - 2) : json;
+  if (json.size() < 2 || json.front() != '"') return json;
+  const std::string inside = json.substr(1, json.size() - 2);
+  double number = 0;
+  const auto [end, error] = std::from_chars(inside.data(), inside.data() + inside.size(), number);
+  const bool is_number = error == std::errc{} && end == inside.data() + inside.size();
+  return is_number || inside == "true" || inside == "false" || inside == "null" ? json : inside;
 }
 
 std::int64_t Study::points() const {

@@ -25,14 +25,15 @@ struct StudyAxis {
 struct Assignment {
   std::string pointer, value;  // JSON text
 };
-// JSON text; of a string what stands between its quotes.
+// JSON text; of a string what stands between its quotes, unless that would read as something else ("true").
 std::string plain(const std::string& json);
 
 // A value that is not known exactly: drawn evenly between two numbers, or two quantities of one unit.
 struct UncertainValue {
   std::string pointer;
   double low = 0, high = 0;
-  std::string unit;  // what follows the number; empty: a bare number
+  std::string unit;    // what follows the number; empty: a bare number
+  bool whole = false;  // whole numbers alone, both ends among them
 };
 
 struct Study {
@@ -52,8 +53,9 @@ struct Study {
 // Most points of one study.
 inline constexpr std::int64_t kMostStudyPoints = 1'000'000;
 
-// input_error for a file that is no study, whose base cannot be read, that varies a value twice, or that has
-// more than kMostStudyPoints points. Whether each point is a scenario shows when it is carried out.
+// input_error for a file that is no study, whose base cannot be read, that varies a value twice or beside
+// what holds it, or that has more than kMostStudyPoints points. Whether each point is a scenario shows when
+// it is carried out.
 Study load_study(const std::string& path);
 
 std::string one_line(const Value& value);  // as JSON

@@ -1,10 +1,14 @@
 #include "workloads/study/study_points.h"
 
 #include <array>
+#include <cmath>
+#include <filesystem>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "hw/file_bytes.h"
+#include "hw/folder_files.h"
 #include "hw/json_text.h"
 #include "workloads/perform.h"
 #include "workloads/routing/random_stream.h"
@@ -30,7 +34,8 @@ std::string drawn(const UncertainValue& value, std::uint64_t number, std::int64_
   RandomStream random(RandomStream::finalise((number << 32) ^ static_cast<std::uint64_t>(sample)));
   const double share =
       (static_cast<double>(part_of(sample, samples, number)) + random.unit()) / static_cast<double>(samples);
-  const double at = value.low + share * (value.high - value.low);
+  const double at = value.whole ? std::floor(value.low + share * (value.high - value.low + 1))
+                                : value.low + share * (value.high - value.low);
   return value.unit.empty() ? fmt::format("{}", at) : json_string(fmt::format("{}{}", at, value.unit));
 }
 
@@ -70,6 +75,16 @@ Document scenario_of(const Study& study, const StudyPoint& point) {
 std::string key_of(const Document& scenario, const std::string& means) {
   const std::string text = fmt::format("{}\n{}\n{}", kVersion, means, to_json(scenario.root));
   return fmt::format("{:016x}{:016x}", Hash().add(text).value(), Hash().add(text.size()).add(text).value());
+}
+
+std::string data_mark(const std::string& data_dir) {
+  if (data_dir.empty()) return "";
+  Hash hash;
+  for (const std::filesystem::path& file : files_below(data_dir, ".json")) {
+    const FileBytes bytes(file.string());
+    hash.add(file.lexically_relative(data_dir).string()).add(std::string_view(bytes.data(), bytes.size()));
+  }
+  return fmt::format(" data {:016x}", hash.value());
 }
 
 std::string settings_json(const StudyPoint& point) {

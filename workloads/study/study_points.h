@@ -27,6 +27,10 @@ Document scenario_of(const Study& study, const StudyPoint& point);
 // (`means`, such as "sim fluid") and the version of the program. Files that a scenario names are not read.
 std::string key_of(const Document& scenario, const std::string& means);
 
+// What a folder of --data says, for `means`: its .json files by name and contents, wherever it lies. Empty
+// without a folder. What cannot be read is an input_error.
+std::string data_mark(const std::string& data_dir);
+
 // {"/plan/pp/degree": 4, ...}
 std::string settings_json(const StudyPoint& point);
 

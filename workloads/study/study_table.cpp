@@ -28,13 +28,6 @@ double mean_of(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-double variance_of(const std::vector<double>& values) {
-  const double mean = mean_of(values);
-  double sum = 0;
-  for (const double value : values) sum += (value - mean) * (value - mean);
-  return sum / static_cast<double>(values.size());
-}
-
 ColumnSpread spread_of(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
@@ -44,86 +37,60 @@ ColumnSpread spread_of(std::vector<double> values) {
   return {static_cast<std::int64_t>(values.size()), mean_of(values), at(0.1), at(0.9)};
 }
 
-using ByValue = std::map<std::string, std::vector<double>>;
-
-// At the first value of the axis and at the last, of those that have any.
-std::pair<double, double> ends_of(const StudyAxis& axis, const ByValue& groups) {
-  std::vector<double> means;
-  for (const std::string& value : axis.values) {
-    const auto found = groups.find(value);
-    if (found != groups.end()) means.push_back(mean_of(found->second));
-  }
-  return {means.front(), means.back()};
+// Of so many values; those that no point has are left out.
+Factor factor_of(std::string pointer, std::size_t values, std::vector<int> taken, bool ordered) {
+  std::vector<int> number(values, -1);
+  for (const int value : taken) number[value] = 0;
+  int levels = 0;
+  for (int& value : number)
+    if (value == 0) value = levels++;
+  for (int& value : taken) value = number[value];
+  return {std::move(pointer), levels, ordered, std::move(taken), {}};
 }
 
-// Of what depends on one value out of several: how far the means by value explain the whole.
-Influence by_value(const std::string& pointer, const StudyAxis* axis, const ByValue& groups) {
-  std::vector<double> all, means;
-  for (const auto& [value, members] : groups) {
-    means.push_back(mean_of(members));
-    all.insert(all.end(), members.size(), means.back());
-  }
-  std::vector<double> raw;
-  for (const auto& [value, members] : groups) raw.insert(raw.end(), members.begin(), members.end());
-  const double whole = variance_of(raw), mean = mean_of(raw);
-  const auto [least, largest] = std::minmax_element(means.begin(), means.end());
-  const auto [first, last] = axis != nullptr ? ends_of(*axis, groups) : std::pair(*least, *largest);
-  Influence influence{pointer, whole > 0 ? variance_of(all) / whole : 0,
-                      mean != 0 ? (last - first) / std::abs(mean) : 0};
-  if (axis != nullptr && first != 0) influence.change = (last - first) / std::abs(first);
-  return influence;
+Factor factor_of(const StudyAxis& axis, std::size_t setting, const std::vector<const Measured*>& points) {
+  std::map<std::string, int> numbers;
+  for (std::size_t i = 0; i < axis.values.size(); ++i) numbers.emplace(axis.values[i], static_cast<int>(i));
+  std::vector<int> taken;
+  for (const Measured* point : points) taken.push_back(numbers.at(point->point.settings[setting].value));
+  return factor_of(axis.pointer, axis.values.size(), std::move(taken), true);
 }
 
-// Of what is drawn from a range: a straight line through all, each combination about its own mean.
-Influence by_draw(const UncertainValue& value, const std::vector<double>& drawn,
-                  const std::vector<double>& away, double whole, double mean) {
-  const double drawn_mean = mean_of(drawn), away_mean = mean_of(away);
-  double both = 0, own = 0;
-  for (std::size_t i = 0; i < drawn.size(); ++i) {
-    both += (drawn[i] - drawn_mean) * (away[i] - away_mean);
-    own += (drawn[i] - drawn_mean) * (drawn[i] - drawn_mean);
+Factor factor_of(const UncertainValue& range, std::size_t from_last,
+                 const std::vector<const Measured*>& points) {
+  Factor factor{range.pointer, 0, true, {}, {}};
+  for (const Measured* point : points) {
+    const std::vector<Assignment>& settings = point->point.settings;
+    const std::string& text = settings[settings.size() - from_last].value;
+    const double drawn = std::stod(text.starts_with('"') ? text.substr(1) : text);
+    factor.drawn.push_back((drawn - range.low) / (range.high - range.low));
   }
-  const double slope = own > 0 ? both / own : 0;
-  const double explained = slope * slope * own / static_cast<double>(drawn.size());
-  return {value.pointer, whole > 0 ? explained / whole : 0,
-          mean != 0 ? slope * (value.high - value.low) / std::abs(mean) : 0};
+  return factor;
 }
 
+// All that varies between points that have a value in the column.
 std::vector<Influence> influences_on(const Study& study, const std::vector<Measured>& points,
                                      std::size_t column) {
-  std::map<std::string, ByValue> groups;
-  std::map<std::int64_t, std::vector<double>> combinations;
-  std::vector<double> all;
+  std::vector<const Measured*> with;
+  std::vector<double> values;
   for (const Measured& point : points) {
     if (!point.values[column]) continue;
-    all.push_back(*point.values[column]);
-    combinations[point.combination].push_back(all.back());
-    for (std::size_t i = 0; i < study.axes.size(); ++i)
-      groups[point.point.settings[i].pointer][point.point.settings[i].value].push_back(all.back());
-    groups["cases"][std::to_string(point.combination % study.cases.size())].push_back(all.back());
+    with.push_back(&point);
+    values.push_back(*point.values[column]);
   }
-  std::vector<Influence> influences;
-  if (all.empty()) return influences;
-  for (const auto& [pointer, by] : groups) {
-    const auto is_it = [&, &of = pointer](const StudyAxis& axis) { return axis.pointer == of; };
-    const auto axis = std::find_if(study.axes.begin(), study.axes.end(), is_it);
-    if (by.size() > 1)
-      influences.push_back(by_value(pointer, axis == study.axes.end() ? nullptr : &*axis, by));
-  }
-  for (std::size_t i = 0; i < study.uncertain.size(); ++i) {
-    std::vector<double> drawn, away;
-    for (const Measured& point : points) {
-      if (!point.values[column]) continue;
-      const std::vector<Assignment>& settings = point.point.settings;
-      const std::string& text = settings[settings.size() - study.uncertain.size() + i].value;
-      drawn.push_back(std::stod(text.starts_with('"') ? text.substr(1) : text));
-      away.push_back(*point.values[column] - mean_of(combinations[point.combination]));
-    }
-    influences.push_back(by_draw(study.uncertain[i], drawn, away, variance_of(all), mean_of(all)));
-  }
-  std::stable_sort(influences.begin(), influences.end(),
-                   [](const Influence& a, const Influence& b) { return a.share > b.share; });
-  return influences;
+  if (with.empty()) return {};
+  std::vector<Factor> factors;
+  const auto add = [&](Factor factor) {
+    if (factor.levels > 1) factors.push_back(std::move(factor));
+  };
+  for (std::size_t i = 0; i < study.axes.size(); ++i) add(factor_of(study.axes[i], i, with));
+  std::vector<int> taken;
+  const auto cases = static_cast<std::int64_t>(study.cases.size());
+  for (const Measured* point : with) taken.push_back(static_cast<int>(point->combination % cases));
+  add(factor_of("cases", study.cases.size(), std::move(taken), false));
+  for (std::size_t i = 0; i < study.uncertain.size(); ++i)
+    factors.push_back(factor_of(study.uncertain[i], study.uncertain.size() - i, with));
+  return influences_of(factors, values);
 }
 
 // Points come in the order of combinations, as rows do.
@@ -159,12 +126,13 @@ class ColumnNames {
     names_.insert(names.begin(), names.end());
   }
 
-  void check() const {
+  // `without`: who has none.
+  void check(std::string_view without) const {
     for (std::size_t i = 0; i < known_.size(); ++i) {
       if (known_[i]) continue;
       Place place = study_.columns_at;
       place.pointer += fmt::format("/{}", i);
-      place.fail(fmt::format("no report has a number \"{}\"{}", study_.columns[i],
+      place.fail(fmt::format("{} a number \"{}\"{}", without, study_.columns[i],
                              suggestion(study_.columns[i], {names_.begin(), names_.end()})));
     }
   }
@@ -202,11 +170,24 @@ StudyTable table_of(const Study& study, const ResultsFile& results, std::int64_t
     names.add(result.text, measured.values);
     points.push_back(std::move(measured));
   });
-  if (table.done == table.points) names.check();
+  if (table.done == table.points) names.check("no report has");
   add_values(points, table);
   for (std::size_t column = 0; column < study.columns.size(); ++column)
     table.influences.push_back(influences_on(study, points, column));
   return table;
+}
+
+std::string missing_column(const Study& study, const std::string& report) {
+  ColumnNames names(study);
+  std::vector<std::optional<double>> values;
+  for (const std::string& column : study.columns) values.push_back(report_value(report, column));
+  names.add(report, values);
+  try {
+    names.check("the first report is without");
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 std::vector<std::string> short_names(const std::vector<std::string>& pointers) {

@@ -8,6 +8,7 @@
 
 #include "workloads/study/results_file.h"
 #include "workloads/study/study.h"
+#include "workloads/study/study_influence.h"
 
 namespace moebius {
 
@@ -25,17 +26,6 @@ struct CombinationRow {
   std::string failure;  // of the first one that did
 };
 
-// How much of a column's differences a varied value accounts for.
-struct Influence {
-  std::string pointer;  // "cases": they change several values at once
-  double share = 0;     // of the variance between points: of means by value; of a drawn one, R squared
-  // Over the mean of all: the mean at the last of its values less that at the first, in the order of `vary`;
-  // of cases the largest less the least; of a drawn one what a straight line rises over its range.
-  double effect = 0;
-  std::optional<double> change =
-      {};  // of a varied one: the mean at its last value over that at its first, less 1
-};
-
 struct StudyTable {
   std::vector<std::string> columns;
   std::vector<CombinationRow> rows;                // those of which some point has ended
@@ -45,6 +35,9 @@ struct StudyTable {
 
 // input_error where every point is done and a column is in the report of none.
 StudyTable table_of(const Study& study, const ResultsFile& results, std::int64_t number);
+
+// What the study asks for and a point's report has not, as an error says it; empty: nothing.
+std::string missing_column(const Study& study, const std::string& report);
 
 // Rows in columns for people, at most `most` of them.
 std::string to_text(const Study& study, const StudyTable& table, std::size_t most);

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <random>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include "hw/interrupted.h"
 #include "workloads/progress_bar.h"
 #include "workloads/study/study_points.h"
+#include "workloads/study/study_table.h"
 
 namespace moebius {
 
@@ -47,7 +49,8 @@ JobOutcome carry_out(const SweepRequest& request, std::int64_t index) {
 
 StudyRow row_of(const SweepRequest& request, std::int64_t index) {
   const StudyPoint point = point_of(request.study, index);
-  return {index, key_of(scenario_of(request.study, point), request.means), point.seed, settings_json(point)};
+  const std::string key = key_of(scenario_of(request.study, point), request.means + request.data_mark);
+  return {index, key, point.seed, settings_json(point)};
 }
 
 // A socket on any free port, where workers of other processes come in.
@@ -110,6 +113,12 @@ int connect_to(const std::string& address, int port) {
   return -1;
 }
 
+// Before hours go by for a name that is spelled wrong; once all are done it is an error.
+void tell_missing_column(const Study& study, const std::string& report) {
+  const std::string missing = missing_column(study, report);
+  if (!missing.empty()) fmt::print(stderr, "moebius: {}\n", missing);
+}
+
 }  // namespace
 
 SweepCourse sweep(const SweepRequest& request, ResultsFile& results) {
@@ -134,7 +143,9 @@ SweepCourse sweep(const SweepRequest& request, ResultsFile& results) {
   }
   const LastWords words("interrupted: what is done is kept; run again to go on");
   ProgressBar bar;
+  bool any_done = false;
   processes.work(missing, [&](std::int64_t index, const JobOutcome& outcome) {
+    if (outcome.done && !std::exchange(any_done, true)) tell_missing_column(study, outcome.text);
     results.record({keys[index], outcome.done, outcome.text, outcome.cpu_s});
     bar.show(static_cast<double>(++course.carried) / static_cast<double>(missing.size()));
   });

@@ -21,7 +21,8 @@ struct SweepCompanions {
 
 struct SweepRequest {
   const Study& study;
-  std::string means;  // see key_of()
+  std::string means;      // see key_of()
+  std::string data_mark;  // of catalogs added to the program's
   RunPoint run;
   int workers = 1;     // processes on this machine
   bool retry = false;  // points that failed before
@@ -34,7 +35,8 @@ struct SweepCourse {
   int others = 0;            // workers of other processes of the launcher
 };
 
-// Returns when no point lacks a result. What fails is recorded as such, and does not end the sweep.
+// Returns when no point lacks a result. What fails is recorded as such, and does not end the sweep. A column
+// that the first report lacks is told on standard error while the others run.
 SweepCourse sweep(const SweepRequest& request, ResultsFile& results);
 
 // The life of the launcher's other processes: they work for the first one until it is done.

@@ -10,6 +10,7 @@
 #include "workloads/report/number_text.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/study/check_study.h"
+#include "workloads/study/study_points.h"
 #include "workloads/study/study_table.h"
 #include "workloads/validation/validation.h"
 
@@ -37,8 +38,16 @@ struct SweepArguments {
   }
 };
 
-std::string course_text(const SweepArguments& arguments, const SweepCourse& course) {
-  return fmt::format("{} points carried out now{}; results: {}\n", grouped(course.carried),
+// In one line also where rows are too many to be read.
+std::string failed_text(const StudyTable& table) {
+  if (table.failed == 0) return "";
+  return fmt::format("{} of {} points failed: --retry carries them out again\n", grouped(table.failed),
+                     grouped(table.points));
+}
+
+std::string course_text(const SweepArguments& arguments, const SweepCourse& course, const StudyTable& table) {
+  return failed_text(table) +
+         fmt::format("{} points carried out now{}; results: {}\n", grouped(course.carried),
                      course.others > 0 ? fmt::format(", with {} processes elsewhere", course.others) : "",
                      arguments.results_path());
 }
@@ -52,11 +61,13 @@ int run_first(const SweepArguments& arguments, const SweepRequest& request, cons
   const StudyTable table = table_of(request.study, results, course.study);
   if (!arguments.csv.empty()) write_file(arguments.csv, to_csv(request.study, results, course.study));
   if (!arguments.plot.empty()) write_file(arguments.plot, to_svg(request.study, table));
-  if (arguments.json)
+  if (arguments.json) {
     print(to_json(request.study, table));
-  else
+    fmt::print(stderr, "{}", failed_text(table));
+  } else {
     print(to_text(request.study, table, arguments.table ? table.rows.size() : kRowsShown) +
-          course_text(arguments, course));
+          course_text(arguments, course, table));
+  }
   return table.done > 0 ? 0 : 1;
 }
 
@@ -67,7 +78,8 @@ int run(const SweepArguments& arguments, const ChosenExecutor& executor, const S
     return quiet_report(scenario, library, executor.start);
   };
   const std::string means = executor.means() + (executor.data->empty() ? "" : " data " + *executor.data);
-  const SweepRequest request{study, means, point, arguments.worker_count(), arguments.retry, companions};
+  const SweepRequest request{
+      study, means, data_mark(*executor.data), point, arguments.worker_count(), arguments.retry, companions};
   if (companions.self == 0) return run_first(arguments, request, library);
   work_for_first(request);
   return 0;

@@ -1,46 +1,23 @@
 // Studies: what a file means, which points it has, what its results say.
 #include "workloads/study/study.h"
 
+#include <filesystem>
 #include <set>
 
 #include "hw/error.h"
 #include "tests/catch.h"
 #include "tests/process.h"
+#include "tests/unit/study/study_files.h"
 #include "workloads/job.h"
 #include "workloads/study/results_file.h"
 #include "workloads/study/study_points.h"
-#include "workloads/study/study_table.h"
 
 namespace moebius {
 namespace {
 
-constexpr const char* kBase = R"({"moebius": 1, "kind": "collective", "name": "base", "seed": 7,
-  "cluster": {"pools": [{"name": "a", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 1}],
-              "fabric": {"type": "rail-optimised-clos", "nic": "400 Gb/s"}},
-  "workload": {"operation": "all-reduce", "bytes": "1 MB", "ranks": 8}})";
-
-class Files {
- public:
-  Files() { scratch_.write("base.json", kBase); }
-  Study study(const std::string& keys) const {
-    return load_study(scratch_.write("s.json",
-                                     R"({"moebius": 1, "kind": "study", "name": "s", "base": "base.json",
-      "columns": ["time"], )" + keys + "}"));
-  }
-  std::string refusal(const std::string& keys) const {
-    try {
-      study(keys);
-    } catch (const Error& error) {
-      CHECK(error.kind() == Error::Kind::kInput);
-      return std::string(error.what()).substr(scratch_.path("s.json").size() + 1);
-    }
-    return "";
-  }
-  std::string path(const std::string& name) const { return scratch_.path(name); }
-
- private:
-  test::Scratch scratch_;
-};
+using test::Files;
+using test::kBase;
+using test::row;
 
 std::string settings_of(const Study& study) {
   std::string text;
@@ -100,6 +77,39 @@ TEST_CASE("a key changes with the scenario and with who carries it out") {
   CHECK(key_of(a, "sim fluid") != key_of(a, "sim alpha-beta"));
 }
 
+// Whoever corrects a chip there expects other results; a folder that has moved says what it said.
+TEST_CASE("what a folder of data says is told by its contents") {
+  const test::Scratch scratch;
+  std::filesystem::create_directories(scratch.path("a/profiles"));
+  std::filesystem::create_directories(scratch.path("b/profiles"));
+  scratch.write("a/accelerators.json", "1");
+  scratch.write("b/accelerators.json", "1");
+  CHECK(data_mark("").empty());
+  CHECK(data_mark(scratch.path("a")) == data_mark(scratch.path("b")));
+  scratch.write("b/profiles/own.json", "2");
+  CHECK(data_mark(scratch.path("a")) != data_mark(scratch.path("b")));
+  scratch.write("a/profiles/own.json", "3");
+  CHECK(data_mark(scratch.path("a")) != data_mark(scratch.path("b")));
+}
+
+// Four numbers from 1 to 4, one draw in each quarter.
+TEST_CASE("whole numbers are drawn where they are asked for") {
+  const Study study =
+      Files().study(R"("uncertain": {"/a": {"low": 1, "high": 4, "whole": true}}, "samples": 4)");
+  std::set<std::string> drawn;
+  for (std::int64_t i = 0; i < 4; ++i) drawn.insert(point_of(study, i).settings.back().value);
+  CHECK(drawn == std::set<std::string>{"1", "2", "3", "4"});
+  CHECK(Files().refusal(R"("uncertain": {"/a": {"low": 1, "high": 2.5, "whole": true}}, "samples": 4)") ==
+        "2: /uncertain/~1a: expected whole numbers to draw whole ones between, found 1 and 2.5");
+}
+
+TEST_CASE("a string that reads as something else is told from it") {
+  CHECK(plain("true") == "true");
+  CHECK(plain("\"true\"") == "\"true\"");
+  CHECK(plain("\"4\"") == "\"4\"");
+  CHECK(plain("\"400 Gb/s\"") == "400 Gb/s");
+}
+
 TEST_CASE("a scenario is no study and a study no scenario") {
   const test::Scratch scratch;
   const std::string scenario = scratch.write("base.json", kBase);
@@ -120,6 +130,13 @@ TEST_CASE("what is wrong with a study is said in one sentence") {
         "2: /vary/~1a: expected an array of values to try, found an empty one");
   CHECK(files.refusal(R"("vary": {"/a": [1]}, "cases": [{"/a": 2}])") ==
         R"(2: /cases/0/~1a: "/a" is varied already)");
+  CHECK(files.refusal(R"("vary": {"/a": [{}], "/a/b": [1]})") ==
+        R"(2: /vary/~1a~1b: "/a", which holds "/a/b", is varied already)");
+  CHECK(files.refusal(R"("vary": {"/a/b": [1], "/a": [{}]})") ==
+        R"(2: /vary/~1a: "/a/b", which "/a" holds, is varied already)");
+  CHECK(files.refusal(R"("vary": {"/a/b": [1], "/a/bc": [1]}, "cases": [{"/c": {}}, {"/c/d": 1}])").empty());
+  CHECK(files.refusal(R"("cases": [{"/c": {}, "/c/d": 1}])") ==
+        R"(2: /cases/0/~1c~1d: "/c", which holds "/c/d", is varied already)");
   CHECK(
       files.refusal(R"("uncertain": {"/a": {"low": "1 GB", "high": "2 MB"}}, "samples": 4)") ==
       R"(2: /uncertain/~1a: expected a low value below a high one in the same unit, found "1 GB" and "2 MB")");
@@ -133,10 +150,6 @@ TEST_CASE("what is wrong with a study is said in one sentence") {
 }
 
 // ---- results ----
-
-StudyRow row(std::int64_t point, const std::string& key) {
-  return {point, key, 1, "{}"};
-}
 
 TEST_CASE("results stay in their file and failed ones are tried again when asked for") {
   const Files files;
@@ -186,127 +199,6 @@ TEST_CASE("a file that holds something else is not taken for results") {
   };
   CHECK(refused(files.path("base.json")) == ": expected a file of results, found file is not a database");
   CHECK(refused(files.path("")) == ": expected a file of results, found a directory");
-}
-
-// ---- tables ----
-
-// time = 10 a + b: of the variance of 11, 12, 21, 22 (25 + 0.25) a accounts for 25.
-TEST_CASE("a table tells which value moves a column") {
-  const Files files;
-  const Study study = files.study(R"("vary": {"/a": [1, 2], "/b": [1, 2]})");
-  ResultsFile results(files.path("r.sqlite"));
-  const auto rows = [&](std::int64_t i) { return row(i, std::to_string(i)); };
-  const std::int64_t number = results.begin_study("s", "f", "sim", 4, rows);
-  const double times[] = {11, 12, 21, 22};
-  for (int i = 0; i < 4; ++i)
-    results.record({std::to_string(i), true, "{\"time\": " + std::to_string(times[i]) + "}", 0});
-  const StudyTable table = table_of(study, results, number);
-  REQUIRE(table.rows.size() == 4);
-  CHECK(table.rows[2].values[0].mean == 21);
-  REQUIRE(table.influences[0].size() == 2);
-  CHECK(table.influences[0][0].pointer == "/a");
-  CHECK(table.influences[0][0].share == Approx(25 / 25.25));
-  CHECK(table.influences[0][0].effect == Approx(10 / 16.5));
-  CHECK(table.influences[0][1].share == Approx(0.25 / 25.25));
-  CHECK(to_csv(study, results, number).substr(0, 69) ==
-        "point,/a,/b,seed,status,time,error\n0,1,1,1,done,11,\n1,1,2,1,done,12,\n");
-}
-
-// time = 3, 1 and 2 along a: from 3 to 2 is -1 of a mean of 2, and a third less than 3. Cases have no order:
-// from 1 to 3.
-TEST_CASE("what a value moves has the sign that it has along its values") {
-  const Files files;
-  const double times[] = {3, 1, 2};
-  const auto effect = [&](const std::string& file, const std::string& keys) {
-    const Study study = files.study(keys);
-    ResultsFile results(files.path(file));
-    const auto rows = [&](std::int64_t i) { return row(i, std::to_string(i)); };
-    const std::int64_t number = results.begin_study("s", "f", "sim", 3, rows);
-    for (int i = 0; i < 3; ++i)
-      results.record({std::to_string(i), true, "{\"time\": " + std::to_string(times[i]) + "}", 0});
-    const StudyTable table = table_of(study, results, number);
-    return std::pair(table.influences[0][0].effect, to_text(study, table, 10));
-  };
-  const auto [along, text] = effect("vary.sqlite", R"("vary": {"/a": [20, 3, 100]})");
-  CHECK(along == Approx(-0.5));
-  CHECK(text.find("-33.3% from its first value to its last") != std::string::npos);
-  const auto [apart, cases] = effect("cases.sqlite", R"("cases": [{"/a": 20}, {"/a": 3}, {"/a": 100}])");
-  CHECK(apart == Approx(1));
-  CHECK(cases.find(", 100.0% of the mean between them") != std::string::npos);
-}
-
-TEST_CASE("a column that no report has is refused with the nearest that one has") {
-  const Files files;
-  const auto refused = [&](const std::string& file, const std::vector<std::string>& reports) {
-    const Study study = files.study(R"("vary": {"/a": [1, 2]})");
-    ResultsFile results(files.path(file));
-    const auto rows = [&](std::int64_t i) { return row(i, std::to_string(i)); };
-    const std::int64_t number = results.begin_study("s", "f", "sim", 2, rows);
-    for (std::size_t i = 0; i < reports.size(); ++i) results.record({std::to_string(i), true, reports[i], 0});
-    try {
-      table_of(study, results, number);
-    } catch (const Error& error) {
-      CHECK(error.kind() == Error::Kind::kInput);
-      return std::string(error.what()).substr(files.path("s.json").size());
-    }
-    return std::string();
-  };
-  const std::string other = R"({"times": 1, "a": {"b": 2}})";
-  CHECK(refused("none.sqlite", {other, other}) ==
-        R"(:2: /columns/0: no report has a number "time" (did you mean "times"?))");
-  CHECK(refused("one.sqlite", {other, R"({"time": 1})"}).empty());
-  CHECK(refused("null.sqlite", {other, R"({"time": null})"}).empty());
-  CHECK(refused("unfinished.sqlite", {other}).empty());
-}
-
-// time = 5 x for a drawn x: a straight line accounts for all of it, and moves it by 5 times the range.
-TEST_CASE("a table tells how much a drawn value moves a column") {
-  const Files files;
-  const Study study = files.study(R"("uncertain": {"/x": {"low": 10, "high": 30}}, "samples": 20)");
-  ResultsFile results(files.path("r.sqlite"));
-  const auto rows = [&](std::int64_t i) { return row(i, std::to_string(i)); };
-  const std::int64_t number = results.begin_study("s", "f", "sim", 20, rows);
-  double sum = 0;
-  for (int i = 0; i < 20; ++i) {
-    const double x = std::stod(point_of(study, i).settings[0].value);
-    sum += 5 * x;
-    results.record({std::to_string(i), true, "{\"time\": " + std::to_string(5 * x) + "}", 0});
-  }
-  const StudyTable table = table_of(study, results, number);
-  REQUIRE(table.rows.size() == 1);
-  CHECK(table.rows[0].values[0].count == 20);
-  CHECK(table.influences[0][0].share == Approx(1));
-  CHECK(table.influences[0][0].effect == Approx(5 * 20 / (sum / 20)));
-}
-
-TEST_CASE("pointers are shown by the end that tells them apart") {
-  CHECK(short_names({"/plan/pp/degree", "/plan/ep/degree", "/workload/bytes"}) ==
-        std::vector<std::string>{"pp/degree", "ep/degree", "bytes"});
-}
-
-// Names of curves: what tells them apart, however long, and nothing else.
-TEST_CASE("a picture names what differs between curves and is as wide as its names") {
-  Study study;
-  study.name = "s";
-  StudyTable table;
-  table.columns = {"time"};
-  table.done = table.points = 4;
-  const std::string long_name(60, 'x');
-  for (const char* bytes : {"1", "2"}) {
-    for (const std::string& kind : {std::string("short"), long_name}) {
-      CombinationRow row;
-      row.settings = {{"/bytes", bytes}, {"/fixed", "always"}, {"/kind", kind}};
-      row.values = {{1, 1, 1, 1}};
-      table.rows.push_back(row);
-    }
-  }
-  const std::string picture = to_svg(study, table);
-  CHECK(picture.find(">kind short<") != std::string::npos);
-  CHECK(picture.find(">kind " + long_name + "<") != std::string::npos);
-  CHECK(picture.find("always") == std::string::npos);
-  // 640 to the left of names, which begin 30 further right.
-  const std::size_t at = picture.find(" width=\"") + 8;
-  CHECK(std::stod(picture.substr(at)) > 610 + 30 + 6 * 65);
 }
 
 }  // namespace
