@@ -351,6 +351,57 @@ TEST_CASE("a search cuts rows over tensor-parallel ranks and does not, or what i
   for (const PlanGroup& group : experts.groups()) CHECK(group.degrees.rows_cut);
 }
 
+// Groups of 8 ranks stand on one node of 8, of 16 on two: a token on two nodes goes with these alone, and
+// that says nothing against the others.
+TEST_CASE("what goes with some degrees alone is searched with these and left out with the others") {
+  const Library library("");
+  Document problem = training_problem(1);
+  set_at_pointer(problem, "/cluster/pools/0/nodes", "2");
+  set_at_pointer(problem, "/model/experts", R"({"routed": 16, "active": 2, "width": 1024})");
+  SpaceFile space = training_space(1);
+  std::erase_if(space.axes, [](const StudyAxis& axis) {
+    return axis.pointer == "/plan/ep/degree" || axis.pointer == "/plan/pp/degree" ||
+           axis.pointer == "/plan/tp/attention" || axis.pointer == "/plan/pp/schedule";
+  });
+  for (const auto& [pointer, values] :
+       std::vector<std::pair<const char*, std::vector<std::string>>>{{"/plan/ep/degree", {"8", "16"}},
+                                                                     {"/plan/ep/nodes_per_token", {"2", "1"}},
+                                                                     {"/plan/pp/degree", {"1"}},
+                                                                     {"/plan/pp/schedule", {"\"1f1b\""}},
+                                                                     {"/plan/tp/attention", {"1"}}})
+    space.axes.push_back({pointer, values});
+  const SearchResult result = search_training(problem, space, training_request(library));
+  CHECK(result.counts.refused == 0);
+  std::set<std::pair<std::string, std::string>> found;
+  const TrainingSpace plans(problem, library, space, false);
+  for (const PlanGroup& group : plans.groups()) {
+    std::map<std::string, std::string> set;
+    for (const Assignment& change :
+         plans.settings(group.degrees, plans.legal_bundles(group.degrees)->front()))
+      CHECK(set.emplace(change.pointer, change.value).second);  // once each
+    found.emplace(set["/plan/ep/degree"], set["/plan/ep/nodes_per_token"]);
+  }
+  using Pairs = std::set<std::pair<std::string, std::string>>;
+  CHECK(found == Pairs{{"8", "1"}, {"16", "1"}, {"16", "2"}});
+  CHECK(result.plans.front().name.find(" a token") != std::string::npos);
+}
+
+TEST_CASE("schedules that a space names are told apart without stages too") {
+  const Library library("");
+  SpaceFile space = training_space(2);  // zb-h1 and gpipe
+  for (StudyAxis& axis : space.axes)
+    if (axis.pointer == "/plan/pp/degree") axis.values = {"1"};
+  std::set<PipelineKind> found;
+  for (const PlanGroup& group : TrainingSpace(training_problem(2), library, space, false).groups())
+    found.insert(group.degrees.schedule);
+  CHECK(found == std::set<PipelineKind>{PipelineKind::kZbH1, PipelineKind::kGpipe});
+  // Each runs no faster than its bounds say.
+  SearchRequest request = training_request(library);
+  request.top = 1000;
+  const SearchResult result = search_training(training_problem(2), space, request);
+  for (const RankedPlan& plan : result.plans) CHECK(plan.bound <= plan.rough.score * (1 + 1e-9));
+}
+
 TEST_CASE("a file of what to vary is refused with the value that is wrong") {
   const std::string head = R"({"moebius": 1, "kind": "search-space", "vary": )";
   CHECK(refusal_of_space(R"({"moebius": 1, "kind": "study", "vary": {"/plan/cp": [1]}})") ==
@@ -360,6 +411,8 @@ TEST_CASE("a file of what to vary is refused with the value that is wrong") {
   CHECK(
       refusal_of_space(head + R"({"/model": ["qwen3-30b-a3b"]}})") ==
       ": /model: expected a key of /plan, or /workload/micro_batch: a search keeps model, machines and work");
+  CHECK(refusal_of_space(head + R"({"/plan/pp": [{"degree": 4}]}})") ==
+        ": /plan/pp: expected its keys one by one, such as /plan/pp/degree");
   CHECK(refusal_of_space(head + R"({"/plan/tp/overlap": [2]}})") ==
         ": /plan/tp/overlap: expected true or false, found 2");
   CHECK(refusal_of_space(head + R"({"/plan/pp/schedule": ["best"]}})") ==

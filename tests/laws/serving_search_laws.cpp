@@ -9,6 +9,7 @@
 #include "hw/error.h"
 #include "tests/catch.h"
 #include "tests/laws/simulator.h"
+#include "workloads/study/search/document_changes.h"
 #include "workloads/study/search/serving_search.h"
 
 namespace moebius {
@@ -60,6 +61,12 @@ SpaceFile serving_space(std::uint32_t seed) {
   return space;
 }
 
+// Requests come at times of their own.
+bool comes_by_itself(const Document& base) {
+  const Value& workload = *base.root.find("workload");
+  return workload.find("trace")->find("rate") != nullptr && workload.find("users") == nullptr;
+}
+
 SearchRequest serving_request(const Library& library, const Document& base, std::uint32_t seed) {
   SearchRequest request;
   request.rough = simulator(NetworkDetail::kAlphaBeta);
@@ -67,9 +74,8 @@ SearchRequest serving_request(const Library& library, const Document& base, std:
   request.library = &library;
   request.refine = 0;
   request.goal = serving_subject().goals[seed % 4];
-  const Value& workload = *base.root.find("workload");
-  const bool open = workload.find("trace")->find("rate") != nullptr && workload.find("users") == nullptr;
-  if (request.goal == SearchGoal::kGoodput && open && seed % 8 == 0) request.attainment = 0.9;
+  if (request.goal == SearchGoal::kGoodput && comes_by_itself(base) && seed % 8 == 0)
+    request.attainment = 0.9;
   return request;
 }
 
@@ -128,6 +134,41 @@ TEST_CASE("the highest rate of a plan keeps the share of promises that was asked
     INFO("problem " << seed);
     if (best.value > 0) CHECK(best.figure("slo_attainment") >= request.attainment);
   }
+}
+
+// And the share of requests that were given what they are promised.
+std::pair<double, double> goodput_of(const Document& document, const Library& library) {
+  Job job = read_job(document, {}, library);
+  Hooks hooks;
+  hooks.quiet = true;
+  const Outcome outcome = perform(job, simulator(NetworkDetail::kAlphaBeta), hooks);
+  return {outcome.report.serving->goodput_rps, outcome.report.serving->slo_attainment};
+}
+
+// What is written is what was found: the same rate, and the goodput that the report of a run says.
+TEST_CASE("a plan that a search writes does what its figures say") {
+  const Library library("");
+  int rates = 0, goodputs = 0;
+  for (const std::uint32_t seed : {4u, 8u, 12u, 16u, 20u}) {
+    const Document base = serving_problem(seed);
+    SearchRequest request = serving_request(library, base, seed);
+    REQUIRE(request.goal == SearchGoal::kGoodput);
+    request.top = 1;
+    for (const double attainment : {0.0, 0.5}) {
+      request.attainment = attainment;
+      if (attainment > 0 && !comes_by_itself(base)) continue;
+      const RankedPlan plan = search_serving(base, serving_space(seed), request).plans.front();
+      if (plan.group < 0 || plan.rough.value <= 0) continue;
+      INFO("problem " << seed << ", attainment " << attainment);
+      const auto [goodput, kept] = goodput_of(changed(base, plan.settings), library);
+      CHECK(kept == Approx(plan.rough.figure("slo_attainment")));
+      CHECK(goodput == Approx(plan.rough.figure("goodput_rps")));
+      if (attainment == 0) CHECK(plan.rough.value == Approx(goodput));
+      ++(attainment > 0 ? rates : goodputs);
+    }
+  }
+  CHECK(rates > 0);
+  CHECK(goodputs > 0);
 }
 
 // The sentence with which a search is refused.

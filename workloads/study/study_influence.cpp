@@ -77,6 +77,9 @@ class ColumnModel {
       found[i].pointer = factors_[i].pointer;
       found[i].effect = mean_ != 0 ? change(all, i) / std::abs(mean_) : 0;
       found[i].apart = told_apart(i);
+      const double first = at_first_value(all, i);
+      if (factors_[i].levels > 0 && factors_[i].ordered && first > 0)
+        found[i].change = change(all, i) / first;
     }
     return found;
   }
@@ -100,6 +103,7 @@ class ColumnModel {
         for (const auto& [j, y] : row) products_.at(i, j) += x * y;
       }
     }
+    for (const double sum : sums) means_.push_back(sum / static_cast<double>(values.size()));
     for (std::size_t i = 0; i <= last; ++i)
       for (std::size_t j = 0; j <= last; ++j) products_.at(i, j) -= sums[i] * sums[j] / values.size();
   }
@@ -156,11 +160,20 @@ class ColumnModel {
     return largest - least;
   }
 
+  double at_first_value(const Products& all, std::size_t i) const {
+    const Columns& columns = columns_[i];
+    double value = mean_;
+    for (std::size_t j = columns.first; j < columns.first + columns.count; ++j)
+      value -= all.slope(j) * means_[j];
+    return value;
+  }
+
   const std::vector<Factor>& factors_;
   double mean_;
   std::vector<Columns> columns_;  // by factor
   Products products_{0};
-  std::vector<double> own_;  // each column's square
+  std::vector<double> own_;    // each column's square
+  std::vector<double> means_;  // of the columns
 };
 
 bool differ(const std::vector<double>& values) {

@@ -1,6 +1,7 @@
 // What moves a column of a study: one linear model of all that varies, by least squares.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct Influence {
   // Over the mean of all, the others unchanged: at the last of its values less at the first, in the order of
   // `vary`; of cases the largest less the least; of a drawn one what a straight line rises over its range.
   double effect = 0;
+  // Of what has a first value: at the last over that at the first, less 1, the others as they are on average.
+  std::optional<double> change = {};
 };
 
 // Most columns of one model: a value more than the first of each factor is one.

@@ -69,6 +69,15 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines, std::siz
   return text;
 }
 
+// Along its values; of what has no first one, over the mean of all, and of cases without a direction.
+std::string change_text(const Influence& influence) {
+  if (influence.change)
+    return fmt::format("{:+.1f}% from its first value to its last", 100 * *influence.change);
+  const double effect = 100 * influence.effect;
+  return influence.pointer == "cases" ? fmt::format("{:.1f}% of the mean between them", effect)
+                                      : fmt::format("{:+.1f}% of the mean over its range", effect);
+}
+
 std::string influences_text(const StudyTable& table) {
   std::string text;
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
@@ -79,11 +88,8 @@ std::string influences_text(const StudyTable& table) {
         text += fmt::format("\n  {:<40} not told apart from the others by these points", influence.pointer);
         continue;
       }
-      const double effect = 100 * influence.effect;  // of cases it has no direction
-      text += fmt::format(
-          "\n  {:<40} {:3.0f}% of the differences, {}% over its values", influence.pointer,
-          100 * influence.share,
-          influence.pointer == "cases" ? fmt::format("{:.1f}", effect) : fmt::format("{:+.1f}", effect));
+      text += fmt::format("\n  {:<40} {:3.0f}% of the differences, {}", influence.pointer,
+                          100 * influence.share, change_text(influence));
     }
     text += "\n";
   }

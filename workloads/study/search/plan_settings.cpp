@@ -13,10 +13,11 @@
 namespace moebius {
 namespace {
 
-constexpr std::array kDegrees{
-    "/plan/tp/attention", "/plan/tp/dense",  "/plan/tp/expert",  "/plan/tp/sequence_parallel",
-    "/plan/tp/overlap",   "/plan/pp/degree", "/plan/pp/virtual", "/plan/pp/schedule",
-    "/plan/ep/degree",    "/plan/cp",        "/plan/dp/degree",  "/workload/micro_batch"};
+constexpr std::array kDegrees{"/plan/tp/attention",         "/plan/tp/dense",    "/plan/tp/expert",
+                              "/plan/tp/sequence_parallel", "/plan/tp/overlap",  "/plan/pp/degree",
+                              "/plan/pp/virtual",           "/plan/pp/schedule", "/plan/ep/degree",
+                              "/plan/ep/nodes_per_token",   "/plan/cp",          "/plan/dp/degree",
+                              "/workload/micro_batch"};
 
 // What no plan of a search keeps of the scenario's, since it goes with its degrees.
 void make_neutral(Document& document) {
@@ -41,10 +42,30 @@ bool shards_states_alone(const Document& base, const std::vector<Assignment>& se
   return zero != "2" && zero != "3";
 }
 
+// Layers are gathered or copied in turn where something of them stands elsewhere.
+void drop_turns(const std::vector<StudyAxis>& axes, PlanBundle& bundle) {
+  TrainingPlan& plan = bundle.plan;
+  if (plan.zero >= 2 || plan.overlap_weights || plan.offload.any()) return;
+  const auto drop = [&](const char* pointer, int& value) {
+    const auto varied = [&](const StudyAxis& axis) { return axis.pointer == pointer; };
+    if (value == 1 || std::any_of(axes.begin(), axes.end(), varied)) return;
+    value = 1;
+    bundle.settings.push_back({pointer, "1"});
+  };
+  drop("/plan/dp/group_layers", plan.group_layers);
+  drop("/plan/dp/prefetch", plan.prefetch);
+}
+
 }  // namespace
 
 bool is_degree(const std::string& pointer) {
   return std::find(kDegrees.begin(), kDegrees.end(), pointer) != kDegrees.end();
+}
+
+std::optional<std::string> degree_below(const std::string& pointer) {
+  for (const char* degree : kDegrees)
+    if (std::string_view(degree).starts_with(pointer + "/")) return degree;
+  return std::nullopt;
 }
 
 std::vector<Assignment> degree_settings(const PlanDegrees& d, int nodes_per_token) {
@@ -112,6 +133,7 @@ std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<Study
     try {
       for (const Assignment& change : bundle.settings) set_at_pointer(document, change.pointer, change.value);
       bundle.plan = read_plan(document);
+      drop_turns(axes, bundle);
       bundles.push_back(std::move(bundle));
     } catch (const Error& error) {
       if (refusal.empty()) refusal = error.what();
@@ -126,9 +148,12 @@ std::string degrees_text(const PlanDegrees& d, int dp) {
   if (d.dense_tp != d.tp) text += fmt::format(", dense {}", d.dense_tp);
   if (d.expert_tp != 1) text += fmt::format(", expert {}", d.expert_tp);
   text += fmt::format(" · pp {}", d.pp);
-  if (d.pp > 1)
+  if (d.pp > 1 || d.schedule != PipelineKind::k1F1B)
     text += fmt::format(" ({}{})", name_of(d.schedule), d.chunks > 1 ? fmt::format(" x {}", d.chunks) : "");
-  text += fmt::format(" · ep {} · cp {} · dp {} · microbatch {}", d.ep, d.cp, dp, d.micro_batch);
+  text += fmt::format(" · ep {}", d.ep);
+  if (d.nodes_per_token > 0) text += fmt::format(" on {} nodes a token", d.nodes_per_token);
+  if (d.nodes_per_token == 0) text += " on any nodes";
+  text += fmt::format(" · cp {} · dp {} · microbatch {}", d.cp, dp, d.micro_batch);
   if (d.tp > 1 && !d.rows_cut) text += " · rows not cut over tp";
   if (d.tensor_overlap) text += " · tp overlap";
   return text;

@@ -1,6 +1,7 @@
 // Plans of a search as changes to a scenario file.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@ namespace moebius {
 
 // Whether a key is one of PlanDegrees.
 bool is_degree(const std::string& pointer);
+// One that stands inside of what the pointer leads to.
+std::optional<std::string> degree_below(const std::string& pointer);
 std::vector<Assignment> degree_settings(const PlanDegrees& degrees, int nodes_per_token);
 
 // By its name, quoted as JSON; input_error for another one.

@@ -101,6 +101,8 @@ void SearchCourse::take(SearchNext& next, SearchQueue& open) {
   }
   result_.counts.too_large += next.too_large;
   result_.counts.rough += next.ran;
+  if (next.refusal.empty()) return;
+  if (result_.counts.refused++ == 0) result_.refusal = next.refusal;
 }
 
 // How far the bound of what is left has come from the first one to the best.
@@ -158,12 +160,13 @@ std::vector<std::size_t> SearchCourse::run_fine(std::size_t from, std::size_t co
 
 void SearchCourse::count() {
   SearchCounts& counts = result_.counts;
-  const std::int64_t rest = counts.legal - counts.too_large - counts.rough;
+  const std::int64_t rest = counts.legal - counts.too_large - counts.rough - counts.refused;
   (result_.complete ? counts.bounded : counts.left) = rest;
   if (counts.legal == 0 && result_.complete)
     throw run_error(fmt::format("{}: no plan of those to search is legal", result_.scenario));
   result_.plans = std::move(found_);
   if (result_.plans.empty() && result_.given) result_.plans.push_back(*result_.given);
+  if (result_.plans.empty() && counts.refused > 0) throw input_error(result_.refusal);
   if (result_.plans.empty() && result_.complete)
     throw run_error(fmt::format("{}: none of {} legal plans fits", result_.scenario, counts.legal));
 }

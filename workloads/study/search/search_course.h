@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <queue>
+#include <string>
 #include <vector>
 
 #include "workloads/study/search/search_request.h"
@@ -30,6 +31,7 @@ struct SearchNext {
   std::vector<SearchEntry> entries;
   std::vector<RankedPlan> found;
   std::int64_t too_large = 0, ran = 0;
+  std::string refusal = {};  // of one plan that the scenario's reader does not take
 };
 
 class SearchCourse {

@@ -34,6 +34,7 @@ Json counts_json(const SearchResult& result) {
       {"legal", counts.legal},         {"groups", counts.groups},    {"behind_by_bound", counts.bounded},
       {"too_large", counts.too_large}, {"alpha_beta", counts.rough}, {"fluid", counts.fine},
       {"not_looked_at", counts.left}};
+  if (counts.refused > 0) json["refused"] = counts.refused;
   std::string lowered(result.subject->lowered);
   std::replace(lowered.begin(), lowered.end(), ' ', '_');
   json[lowered] = counts.lowered;

@@ -18,6 +18,7 @@ struct PlanFigures {
   double score = 0;           // lower is better; the goal's figure is shown instead
   double value = 0;           // the goal's figure: seconds, tokens per dollar, requests a second
   double tie = 0;             // of equal scores, the lower one is better
+  double times_faster = 1;    // than the scenario says its traffic came
   double expected_error = 0;  // see SearchSubject::known; 0: not known
   // By key of the JSON, in SI units and in its order.
   std::vector<std::pair<std::string_view, double>> figures;
@@ -44,6 +45,7 @@ struct SearchCounts {
   std::int64_t bounded = 0;    // ruled out by a bound of their score alone, or of their group's
   std::int64_t too_large = 0;  // ruled out by memory: by its lower bound, or exactly when they were to run
   std::int64_t rough = 0, fine = 0;  // carried out
+  std::int64_t refused = 0;          // by the scenario's reader when they were to run
   std::int64_t left = 0;             // neither: time was up
   std::int64_t lowered = 0;          // see SearchSubject::lowered
 };
@@ -57,6 +59,7 @@ struct SearchResult {
   std::vector<RankedPlan> plans;    // best first
   std::optional<RankedPlan> given;  // the scenario's own; nothing where it does not run
   std::string given_refusal;        // and why
+  std::string refusal;              // of the first of SearchCounts::refused
   bool complete = true;             // no plan of the space is better by the rough clock
   std::string ended;                // else by what: "the time limit"
   double open_bound = 0;            // not complete: no plan's score is below

@@ -17,6 +17,9 @@ std::string counts_text(const SearchResult& result) {
       "run at alpha-beta, {} of them at fluid\n",
       grouped(counts.legal), grouped(counts.groups), grouped(counts.bounded), grouped(counts.too_large),
       grouped(counts.rough), grouped(counts.fine));
+  if (counts.refused > 0)
+    text += fmt::format("  {} of them are no scenarios and were left out, the first one: {}\n",
+                        grouped(counts.refused), result.refusal);
   if (!result.complete)
     text += fmt::format(
         "  ended by {}: {} plans not looked at{}\n", result.ended, grouped(counts.left),

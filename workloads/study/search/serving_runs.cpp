@@ -34,6 +34,7 @@ ServingRuns::Run ServingRuns::run(const Document& plan, StepTimings& timings, do
   const Outcome outcome = perform(job, start_, hooks);
   Run run{{}, demand_of(job.scenario, most_)};
   run.figures = score_.figures(outcome.report, run.demand);
+  run.figures.times_faster = times_faster;
   return run;
 }
 

@@ -93,7 +93,7 @@ PlanFigures ServingScore::figures(const Report& report, const ServingDemand& dem
   switch (goal_) {
     case SearchGoal::kStepTime:  // of training
     case SearchGoal::kGoodput:
-      figures.value = demand.open ? serving.slo_attainment * demand.rate() : serving.goodput_rps;
+      figures.value = serving.goodput_rps;
       break;
     case SearchGoal::kThroughput:
       figures.value = serving.output_tokens_per_s;
@@ -105,7 +105,10 @@ PlanFigures ServingScore::figures(const Report& report, const ServingDemand& dem
       figures.value = ratio(met_output, service.cost.joules);
       break;
   }
-  figures.score = score_of(figures.value);
+  // Of requests that come at times of their own the share that is kept says how good a plan is: when the last
+  // answer ends, which a run's rate counts too, is that of one request.
+  const bool by_share = goal_ == SearchGoal::kGoodput && demand.open;
+  figures.score = score_of(by_share ? serving.slo_attainment * demand.rate() : figures.value);
   figures.tie = serving.e2e.mean;
   figures.expected_error = expected_error(report);
   figures.parts = parts_of_request(report);

@@ -15,8 +15,8 @@ class ServingScore {
   SearchGoal goal() const { return goal_; }
 
   // `demand`: of the requests that the run had. The value of a goal:
-  //   goodput      requests a second that were given what their class is promised; of requests that come at
-  //                times of their own, that share of their rate
+  //   goodput      requests a second that were given what their class is promised, over the run; of requests
+  //                that come at times of their own the share of their rate decides, the score
   //   throughput   tokens generated a second
   //   tokens per   generated, of each class by the share of its requests that were given that, over the price
   //   of the devices of the plan (busy or idle), or

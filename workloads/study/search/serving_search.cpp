@@ -61,6 +61,7 @@ class ServingSearch {
     result_.counts.lowered = surfaces_.measured();
     take_notes();
     course_.count();
+    set_rates();
     return std::move(result_);
   }
 
@@ -75,6 +76,17 @@ class ServingSearch {
         "times of their own, found {}",
         space_.scenario().file,
         space_.scenario().traffic.users > 0 ? "users who wait for answers" : "all of them at once"));
+  }
+
+  // Whoever carries a plan out sees the rate that its figures are of.
+  void set_rates() {
+    if (request_.attainment <= 0) return;
+    for (RankedPlan& plan : result_.plans) {
+      const PlanFigures& known = plan.best_known();
+      if (known.value <= 0) continue;
+      const double rate_scale = space_.scenario().traffic.rate_scale * known.times_faster;
+      plan.settings.push_back({"/workload/rate_scale", fmt::format("{}", rate_scale)});
+    }
   }
 
   // Its degrees may be none of the space's: what its iterations take is its own.

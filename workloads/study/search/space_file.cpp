@@ -25,14 +25,14 @@ bool SpaceFile::touches(const std::string& pointer) const {
   return false;
 }
 
-std::vector<int> SpaceFile::numbers(const StudyAxis& axis) const {
+std::vector<int> SpaceFile::numbers(const StudyAxis& axis, int least) const {
   std::vector<int> all;
   for (const std::string& value : axis.values) {
     int number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc{} || end != value.data() + value.size() || number < 1)
-      throw input_error(
-          fmt::format("{}: {}: expected whole numbers of at least 1, found {}", file, axis.pointer, value));
+    if (error != std::errc{} || end != value.data() + value.size() || number < least)
+      throw input_error(fmt::format("{}: {}: expected whole numbers of at least {}, found {}", file,
+                                    axis.pointer, least, value));
     all.push_back(number);
   }
   return all;

@@ -19,7 +19,7 @@ struct SpaceFile {
   // Whether an axis of the file lies at, above or below the pointer.
   bool touches(const std::string& pointer) const;
   // The whole numbers of an axis; input_error for other values.
-  std::vector<int> numbers(const StudyAxis& axis) const;
+  std::vector<int> numbers(const StudyAxis& axis, int least = 1) const;
   std::vector<bool> booleans(const StudyAxis& axis) const;  // the same of true and false
 };
 

@@ -201,7 +201,20 @@ class TrainingSearch {
     return next;
   }
 
+  // Which switches go with which degrees is told by few of them: the reader may still refuse one, which says
+  // nothing against the others.
   SearchNext run_plan(const SearchEntry& entry) {
+    try {
+      return run_legal(entry);
+    } catch (const Error& error) {
+      if (error.kind() != Error::Kind::kInput) throw;
+      SearchNext next;
+      next.refusal = error.what();
+      return next;
+    }
+  }
+
+  SearchNext run_legal(const SearchEntry& entry) {
     const PlanDegrees& degrees = groups_[entry.group].degrees;
     SearchNext next;
     const std::optional<PlanFigures> figures =
@@ -211,7 +224,8 @@ class TrainingSearch {
       return next;
     }
     const TrainingSpace::Legal legal = space_.plan_of(degrees, entry.bundle);
-    RankedPlan plan{.name = degrees_text(degrees, legal.plan.dp) + " · " + bundle_text(legal.plan),
+    RankedPlan plan{.name = degrees_text(degrees, legal.plan.dp) + " · " + bundle_text(legal.plan) +
+                            space_.given_text(entry.bundle),
                     .settings = space_.settings(degrees, entry.bundle),
                     .bound = entry.bound,
                     .rough = *figures,

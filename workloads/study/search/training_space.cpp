@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -30,7 +31,7 @@ std::vector<std::string> with_own(std::vector<std::string> values, const Documen
 
 // By degree, in the order in which they are tried.
 struct TrainingSpace::Choices {
-  std::vector<int> tp, dense_tp, expert_tp, pp, chunks, ep, cp, dp, micro_batch;
+  std::vector<int> tp, dense_tp, expert_tp, pp, chunks, ep, nodes_per_token, cp, dp, micro_batch;
   std::vector<PipelineKind> schedules;
   std::vector<bool> rows_cut, tensor_overlap;
 };
@@ -59,6 +60,8 @@ TrainingSpace::Choices TrainingSpace::choices() const {
   all.pp = of("/plan/pp/degree", divisors(devices_, model.layers));
   all.chunks = of("/plan/pp/virtual", {2, 3, 4, 5, 6, 7, 8});
   all.ep = of("/plan/ep/degree", moe ? divisors(model.experts.routed, devices_) : std::vector<int>{1});
+  const StudyAxis* nodes = given_.find("/plan/ep/nodes_per_token");
+  all.nodes_per_token = nodes != nullptr ? given_.numbers(*nodes, 0) : std::vector<int>{-1};
   all.cp = of("/plan/cp", divisors(devices_, 16));
   all.dp = of("/plan/dp/degree", {0});
   all.micro_batch = of("/workload/micro_batch", {1, 2, 4, 8});
@@ -76,7 +79,22 @@ TrainingSpace::Choices TrainingSpace::choices() const {
   return all;
 }
 
+// A value of what holds a degree would take its place in the scenario, not in the search.
+void TrainingSpace::check_given(const SpaceFile& given) const {
+  for (const StudyAxis& axis : given.axes) {
+    if (const auto degree = degree_below(axis.pointer))
+      throw input_error(
+          fmt::format("{}: {}: expected its keys one by one, such as {}", given.file, axis.pointer, *degree));
+    if (is_degree(axis.pointer) || axis.pointer.starts_with("/plan/")) continue;
+    throw input_error(
+        fmt::format("{}: {}: expected a key of /plan, or /workload/micro_batch: a search keeps model, "
+                    "machines and work",
+                    given.file, axis.pointer));
+  }
+}
+
 void TrainingSpace::read_bundles(const SpaceFile& given) {
+  check_given(given);
   const bool host = scenario_.cluster->pools.front().accelerator.host_rate.value > 0 &&
                     scenario_.cluster->pools.front().node.host_memory_rate.value > 0;
   const bool latent = scenario_.model.attention == AttentionKind::kMla;
@@ -95,25 +113,47 @@ void TrainingSpace::read_bundles(const SpaceFile& given) {
          {R"({"optimizer": true, "activations": false})", R"({"optimizer": false, "activations": true})",
           R"({"optimizer": true, "activations": true})"})
       axes[3].values.emplace_back(what);
+  const auto exchanges = [](const StudyAxis& axis) {
+    return axis.pointer == "/plan/overlap/dispatch_combine";
+  };
+  if (scenario_.model.experts.routed == 0) std::erase_if(axes, exchanges);  // there are none
+  std::set<std::string> switches{"/plan/overlap/dispatch_combine"};
+  for (const StudyAxis& axis : axes) switches.insert(axis.pointer);
   for (StudyAxis& axis : axes) axis.values = with_own(std::move(axis.values), base_, axis.pointer);
   std::erase_if(axes, [&](const StudyAxis& axis) { return given.touches(axis.pointer); });
   for (const StudyAxis& axis : given.axes) {
     if (is_degree(axis.pointer)) continue;
-    if (!axis.pointer.starts_with("/plan/"))
-      throw input_error(
-          fmt::format("{}: {}: expected a key of /plan, or /workload/micro_batch: a search keeps model, "
-                      "machines and work",
-                      given.file, axis.pointer));
+    if (scenario_.model.experts.routed == 0 && exchanges(axis)) continue;
     axes.push_back(axis);
+    if (!switches.contains(axis.pointer) && axis.values.size() > 1) shown_.push_back(axis.pointer);
+    for (const char* switched : {"/plan/dp/", "/plan/recompute/", "/plan/offload/", "/plan/overlap/"})
+      by_number_ =
+          by_number_ || (!switches.contains(axis.pointer) && (axis.pointer + "/").starts_with(switched));
   }
   bundles_ = bundles_of(base_, axes);
   number_bundles();
-  plain_ = bundles_.front().plan;
-  plain_.zero = plain_.shard = 0;
-  plain_.offload = {};
-  plain_.overlap_two_batch = false;
-  plain_.recompute = RecomputePolicy::kNone;
-  plain_.recompute_ops.clear();
+  number_extras(switches);
+}
+
+void TrainingSpace::number_extras(const std::set<std::string>& switches) {
+  std::map<std::string, int> known;
+  for (const PlanBundle& bundle : bundles_) {
+    std::string extra;
+    for (const Assignment& change : bundle.settings)
+      if (!switches.contains(change.pointer) && given_.find(change.pointer) != nullptr)
+        extra += change.pointer + "=" + change.value + ";";
+    const auto [at, added] = known.emplace(extra, static_cast<int>(known.size()));
+    extras_.push_back(at->second);
+    if (!added) continue;
+    TrainingPlan plain = bundle.plan;
+    plain.zero = plain.shard = 0;
+    plain.group_layers = plain.prefetch = 1;
+    plain.offload = {};
+    plain.overlap_two_batch = false;
+    plain.recompute = RecomputePolicy::kNone;
+    plain.recompute_ops.clear();
+    plain_.push_back(std::move(plain));
+  }
 }
 
 bool TrainingSpace::divides(const PlanDegrees& d) const {
@@ -131,6 +171,7 @@ bool TrainingSpace::divides(const PlanDegrees& d) const {
 }
 
 int TrainingSpace::nodes_per_token(const PlanDegrees& d) const {
+  if (d.nodes_per_token >= 0) return d.nodes_per_token;
   const int said = scenario_.plan.nodes_per_token, nodes = (d.ep * d.expert_tp + node_ - 1) / node_;
   return said <= nodes ? said : 0;  // fewer nodes than the limit: there is none
 }
@@ -158,7 +199,8 @@ bool TrainingSpace::distinct(const PlanDegrees& d, const TrainingPlan& plan) con
   const bool replicas = dp * d.cp > 1;
   if (!replicas && (plan.zero > 0 || !plan.overlap_gradients)) return false;
   if (plan.zero >= 2 && !plan.overlap_gradients) return false;
-  if (d.ep == 1 && !plan.overlap_dispatch_combine) return false;
+  const bool moe = scenario_.model.experts.routed > 0;
+  if (moe && d.ep == 1 && !plan.overlap_dispatch_combine) return false;
   const bool can_pair = d.schedule == PipelineKind::k1F1B || d.schedule == PipelineKind::kInterleaved;
   return !plan.overlap_two_batch || (can_pair && d.ep > 1);
 }
@@ -214,21 +256,33 @@ TrainingSpace::Shape TrainingSpace::shape_of(const PlanDegrees& d) const {
           dp * d.cp > 1};
 }
 
-std::shared_ptr<const std::vector<int>> TrainingSpace::legal_bundles(const PlanDegrees& degrees) const {
+TrainingSpace::Bundles TrainingSpace::legal_with(const PlanDegrees& degrees, int extra) const {
   static const auto kNone = std::make_shared<const std::vector<int>>();
-  if (!legal_plan(degrees, plain_).legal) return kNone;
-  const bool by_number = given_.touches("/plan/dp/shard");
-  if (!by_number) {
+  if (!by_number_ && !legal_plan(degrees, plain_[extra]).legal) return kNone;
+  const std::pair shape(shape_of(degrees), extra);
+  if (!by_number_) {
     const std::lock_guard lock(mutex_);
-    const auto known = legal_.find(shape_of(degrees));
+    const auto known = legal_.find(shape);
     if (known != legal_.end()) return known->second;
   }
   auto legal = std::make_shared<std::vector<int>>();
   for (int i = 0; i < static_cast<int>(bundles_.size()); ++i) {
-    if (distinct(degrees, bundles_[i].plan) && plan_of(degrees, i).legal) legal->push_back(i);
+    const bool own = extras_[i] == extra && distinct(degrees, bundles_[i].plan);
+    if (own && plan_of(degrees, i).legal) legal->push_back(i);
   }
   const std::lock_guard lock(mutex_);
-  if (!by_number) legal_[shape_of(degrees)] = legal;
+  if (!by_number_) legal_[shape] = legal;
+  return legal;
+}
+
+TrainingSpace::Bundles TrainingSpace::legal_bundles(const PlanDegrees& degrees) const {
+  if (plain_.size() == 1) return legal_with(degrees, 0);
+  auto legal = std::make_shared<std::vector<int>>();
+  for (int extra = 0; extra < static_cast<int>(plain_.size()); ++extra) {
+    const Bundles with = legal_with(degrees, extra);
+    legal->insert(legal->end(), with->begin(), with->end());
+  }
+  std::sort(legal->begin(), legal->end());
   return legal;
 }
 
@@ -241,9 +295,13 @@ void TrainingSpace::number_bundles() {
     std::string variant, kind;
     for (const Assignment& change : bundle.settings) {
       const std::string text = change.pointer + "=" + change.value + ";";
+      // Set beside the shards that they are for (plan_settings.cpp), unless they are varied.
+      const bool turns =
+          (change.pointer == "/plan/dp/group_layers" || change.pointer == "/plan/dp/prefetch") &&
+          given_.find(change.pointer) == nullptr;
       const bool state = change.pointer == "/plan/dp/zero" || change.pointer == "/plan/offload" ||
                          change.pointer == "/plan/dp/overlap_gradients" ||
-                         change.pointer == "/plan/dp/shard" || change.pointer == "/plan/dp/buffers";
+                         change.pointer == "/plan/dp/shard" || change.pointer == "/plan/dp/buffers" || turns;
       if (!state) variant += text;
       if (!state && change.pointer != "/plan/recompute" && change.pointer != "/plan/overlap/dispatch_combine")
         kind += text;
@@ -256,6 +314,8 @@ void TrainingSpace::number_bundles() {
 
 std::vector<PlanGroup> TrainingSpace::groups() const {
   const Choices all = choices();
+  // Without stages most schedules are one; who names them is told of each.
+  const bool named = given_.find("/plan/pp/schedule") != nullptr;
   std::vector<PlanGroup> groups;
   const auto take = [&](PlanDegrees d) {
     if (!divides(d)) return;
@@ -264,7 +324,7 @@ std::vector<PlanGroup> TrainingSpace::groups() const {
   };
   const auto schedules = [&](PlanDegrees d) {
     for (const PipelineKind kind : all.schedules) {
-      if (d.pp == 1 && kind != all.schedules.front() && kind != PipelineKind::k1F1B) continue;
+      if (d.pp == 1 && !named && kind != all.schedules.front() && kind != PipelineKind::k1F1B) continue;
       d.schedule = kind;
       for (const int chunks : kind == PipelineKind::kInterleaved ? all.chunks : std::vector<int>{1}) {
         d.chunks = chunks;
@@ -288,17 +348,36 @@ std::vector<PlanGroup> TrainingSpace::groups() const {
       for (const int ep : all.ep)
         for (const int cp : all.cp)
           for (const int dp : all.dp)
-            for (const int micro_batch : all.micro_batch)
-              tensors({.tp = tp, .pp = pp, .ep = ep, .cp = cp, .dp = dp, .micro_batch = micro_batch});
+            for (const int nodes : all.nodes_per_token)
+              for (const int micro_batch : all.micro_batch)
+                tensors({.tp = tp,
+                         .pp = pp,
+                         .ep = ep,
+                         .cp = cp,
+                         .nodes_per_token = nodes,
+                         .dp = dp,
+                         .micro_batch = micro_batch});
   return groups;
 }
 
 std::vector<Assignment> TrainingSpace::settings(const PlanDegrees& d, int bundle) const {
   std::vector<Assignment> all = degree_settings(d, nodes_per_token(d));
   if (d.cp == 1) all.push_back({"/plan/context", "\"all-gather\""});
-  const std::vector<Assignment>& own = bundles_[bundle].settings;
-  all.insert(all.end(), own.begin(), own.end());
+  for (const Assignment& own : bundles_[bundle].settings) {
+    std::erase_if(all, [&](const Assignment& change) { return change.pointer == own.pointer; });
+    all.push_back(own);
+  }
   return all;
+}
+
+std::string TrainingSpace::given_text(int bundle) const {
+  std::string text;
+  for (const Assignment& change : bundles_[bundle].settings) {
+    if (std::find(shown_.begin(), shown_.end(), change.pointer) == shown_.end()) continue;
+    text += fmt::format(" · {} {}", change.pointer.substr(std::string_view("/plan/").size()),
+                        plain(change.value));
+  }
+  return text;
 }
 
 Document TrainingSpace::document(const PlanDegrees& degrees, int bundle) const {

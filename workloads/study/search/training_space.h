@@ -8,7 +8,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hw/document.h"
@@ -26,7 +28,8 @@ struct PlanDegrees {
   PipelineKind schedule = PipelineKind::k1F1B;
   int chunks = 1;
   int ep = 1, cp = 1;
-  int dp = 0;  // 0: all devices
+  int nodes_per_token = -1;  // below 0: as the scenario says, where the ranks of a group stand on as many
+  int dp = 0;                // 0: all devices
   int micro_batch = 1;
 };
 
@@ -79,6 +82,8 @@ class TrainingSpace {
   // What a document changes to say so.
   std::vector<Assignment> settings(const PlanDegrees& degrees, int bundle) const;
   Document document(const PlanDegrees& degrees, int bundle) const;
+  // What the file of the space varies beside degrees and the space's own switches, in words; empty: nothing.
+  std::string given_text(int bundle) const;
   const Document& base() const { return base_; }
 
  private:
@@ -90,8 +95,12 @@ class TrainingSpace {
   bool divides(const PlanDegrees& degrees) const;
   bool distinct(const PlanDegrees& degrees, const TrainingPlan& bundle) const;
   void read_bundles(const SpaceFile& given);
+  void check_given(const SpaceFile& given) const;
+  void number_extras(const std::set<std::string>& switches);
   void set_degrees(const PlanDegrees& degrees, TrainingPlan& plan) const;
   int nodes_per_token(const PlanDegrees& degrees) const;
+  using Bundles = std::shared_ptr<const std::vector<int>>;
+  Bundles legal_with(const PlanDegrees& degrees, int extra) const;
   Legal legal_plan(const PlanDegrees& degrees, const TrainingPlan& switches) const;
 
   std::unique_ptr<Scenario> take_scenario() const;
@@ -101,13 +110,19 @@ class TrainingSpace {
   Scenario scenario_;  // as the base says
   SpaceFile given_;
   bool fewer_;
+  std::vector<std::string> shown_;  // pointers of given_text()
   int devices_ = 0, node_ = 1;
   std::vector<PlanBundle> bundles_;
-  TrainingPlan plain_;  // the least demanding bundle: degrees that do not go with it go with none
+  // The least demanding bundle of each combination of what the file varies beside the space's own switches:
+  // degrees that do not go with it go with none of that combination.
+  std::vector<TrainingPlan> plain_;
+  std::vector<int> extras_;  // by bundle: which of these it is of
+  // Whether a switch of the file goes with the least demanding bundle says nothing of the others.
+  bool by_number_ = false;
   std::vector<int> variants_, computed_, kinds_;
-  mutable std::mutex mutex_;  // of what follows
-  mutable std::map<Shape, std::shared_ptr<const std::vector<int>>> legal_;
-  mutable std::vector<std::unique_ptr<Scenario>> spare_;  // to be checked in
+  mutable std::mutex mutex_;                                // of what follows
+  mutable std::map<std::pair<Shape, int>, Bundles> legal_;  // by shape and combination
+  mutable std::vector<std::unique_ptr<Scenario>> spare_;    // to be checked in
 };
 
 }  // namespace moebius
