@@ -9,12 +9,19 @@ using namespace moebius;
 
 namespace {
 
-Document explained(const std::string& options) {
-  const test::Finished run =
-      test::run_moebius("run " + test::scenario_file("smoke/moe-64-h800.json") + " --json " + options);
+Document explained(const std::string& options, const std::string& file = "smoke/moe-64-h800.json") {
+  const test::Finished run = test::run_moebius("run " + test::scenario_file(file) + " --json " + options);
   INFO(run.err);
   REQUIRE(run.exit_code == 0);
   return parse_document(run.out, "report.json");
+}
+
+// The rows whose name begins so, each refused or with its gain.
+std::vector<const Value*> switches_of(const Document& report, const std::string& name) {
+  std::vector<const Value*> rows;
+  for (const Value& row : report.root.find("explain")->find("switches")->items)
+    if (row.find("switch")->text.starts_with(name)) rows.push_back(&row);
+  return rows;
 }
 
 }  // namespace
@@ -63,4 +70,41 @@ TEST_CASE("kernels of older software are tried fused") {
     ++found;
   }
   CHECK(found == 1);
+}
+
+TEST_CASE("an interleaved pipeline is tried with other schedules") {
+  const Document report = explained(
+      "--explain --set /plan/pp/degree=2 --set /plan/pp/schedule=interleaved --set /plan/pp/virtual=2");
+  int ran = 0;
+  for (const Value* row : switches_of(report, "pipeline schedule ")) {
+    INFO(row->find("switch")->text);
+    if (row->find("refusal") != nullptr)
+      CHECK(row->find("refusal")->text.find("/plan/pp/virtual") == std::string::npos);
+    ran += row->find("gain") != nullptr ? 1 : 0;
+  }
+  CHECK(ran >= 3);
+}
+
+TEST_CASE("FP8 is tried with weights that shards can be gathered of") {
+  const Document report = explained(
+      "--explain --set /plan/dp/zero=3 --set /plan/precision/gemm=bf16 --set "
+      "/plan/precision/dispatch=bf16 --set /plan/precision/fused_quantise=false --set /plan/memory=report");
+  const auto rows = switches_of(report, "FP8 matrix products");
+  REQUIRE(rows.size() == 1);
+  CHECK(rows.front()->find("gain") != nullptr);
+}
+
+// Of racks of 72 devices 16 ranks of experts fill 64: on these they need no network.
+TEST_CASE("groups over scale-up domains are tried inside of them, on fewer devices") {
+  const std::string racks =
+      "--set '/cluster={\"pools\": [{\"name\": \"a\", \"accelerator\": \"gb200-nvl72\", \"node\": "
+      "\"gb200-nvl72\", \"nodes\": 4}], \"fabric\": {\"type\": \"rail-optimised-clos\"}}' "
+      "--set /plan/memory=report --set /plan/ep/degree=16 --set /plan/ep/nodes_per_token=0 --set "
+      "/workload/global_batch=1152 ";
+  const Document report = explained("--explain " + racks);
+  const auto rows = switches_of(report, "expert groups whole in their domains");
+  REQUIRE(rows.size() == 1);
+  CHECK(rows.front()->find("switch")->text == "expert groups whole in their domains, on 256 of 288 devices");
+  REQUIRE(rows.front()->find("gain") != nullptr);
+  CHECK(rows.front()->find("gain")->number > 0);
 }

@@ -87,7 +87,8 @@ Advice advise(const Outcome& run, const ReadChanged& read, const StartExecutor& 
   const Scenario& scenario = *run.report.scenario;
   Advice advice;
   advice.causes = causes_of(run.report.metrics.breakdown, scenario.plan, scenario.training.num_steps());
-  const std::vector<Switch> open = open_switches(scenario);
+  const Job same = read({});
+  const std::vector<Switch> open = open_switches(scenario, same.layout());
   advice.switches.resize(open.size());
   work_side_by_side(open.size(),
                     [&](std::size_t i) { advice.switches[i] = tried(open[i], run.report, read, start); });

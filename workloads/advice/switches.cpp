@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/placement_keys.h"
+#include "workloads/training/pipeline/split_groups.h"
+
 namespace moebius {
 namespace {
 
 class Collector {
  public:
-  explicit Collector(const Scenario& scenario) : scenario_(scenario), plan_(scenario.plan) {}
+  Collector(const Scenario& scenario, const Layout& layout)
+      : scenario_(scenario), plan_(scenario.plan), layout_(layout) {}
 
   std::vector<Switch> collect() {
     overlaps();
@@ -16,6 +20,7 @@ class Collector {
     memory_for_time();
     pipeline();
     batch();
+    placement();
     return std::move(switches_);
   }
 
@@ -66,7 +71,12 @@ class Collector {
 
   void formats() {
     const bool low = plan_.gemm == DType::kFp8;
-    add(!low, "FP8 matrix products", {"/plan/precision/gemm=fp8", "/plan/precision/fused_quantise=true"});
+    std::vector<std::string> fp8{"/plan/precision/gemm=fp8", "/plan/precision/fused_quantise=true"};
+    // A shard does not know the scales of its blocks.
+    const bool gathered = plan_.zero == 3 && !plan_.half_weights && !has_one_scale(plan_.scaling);
+    if (gathered) fp8.emplace_back("/plan/precision/weights=bf16");
+    add(!low, gathered ? "FP8 matrix products, weights gathered in BF16" : "FP8 matrix products",
+        std::move(fp8));
     add(low && !plan_.fused_quantise, "quantising fused into the op before",
         {"/plan/precision/fused_quantise=true"});
     add(plan_.ep > 1 && plan_.dispatch != DType::kFp8, "FP8 dispatch", {"/plan/precision/dispatch=fp8"});
@@ -81,9 +91,18 @@ class Collector {
     add(plan_.zero == 0 && plan_.dp * plan_.cp > 1, "optimizer states cut over replicas",
         {"/plan/dp/zero=1"});
     add(plan_.zero > 1 && plan_.dp * plan_.cp > 1, "whole parameters and gradients, states cut over replicas",
-        {"/plan/dp/buffers=in-place", "/plan/dp/zero=1", "/plan/dp/overlap_gradients=true"});
+        whole_parameters());
     add(plan_.shard_buffers != ShardBuffers::kInPlace, "shards gathered and summed without copies",
         {"/plan/dp/buffers=in-place"});
+  }
+
+  std::vector<std::string> whole_parameters() const {
+    std::vector<std::string> sets{"/plan/dp/buffers=in-place", "/plan/dp/zero=1",
+                                  "/plan/dp/overlap_gradients=true"};
+    if (plan_.offload.any()) return sets;
+    if (plan_.group_layers > 1) sets.emplace_back("/plan/dp/group_layers=1");
+    if (plan_.prefetch != 1) sets.emplace_back("/plan/dp/prefetch=1");
+    return sets;
   }
 
   void pipeline() {
@@ -91,7 +110,13 @@ class Collector {
     for (const Named<PipelineKind>& row : pipeline_schedules()) {
       std::vector<std::string> sets{fmt::format("/plan/pp/schedule={}", row.name)};
       if (row.value == PipelineKind::kInterleaved) sets.emplace_back("/plan/pp/virtual=2");
-      add(row.value != plan_.schedule, fmt::format("pipeline schedule {}", row.name), std::move(sets));
+      if (plan_.schedule == PipelineKind::kInterleaved) sets.emplace_back("/plan/pp/virtual=1");
+      const bool pairs = row.value == PipelineKind::k1F1B || row.value == PipelineKind::kInterleaved;
+      const bool apart = plan_.overlap_two_batch && !pairs;
+      if (apart) sets.emplace_back("/plan/overlap/two_batch=false");
+      add(row.value != plan_.schedule,
+          fmt::format("pipeline schedule {}{}", row.name, apart ? ", passes one by one" : ""),
+          std::move(sets));
     }
   }
 
@@ -107,15 +132,29 @@ class Collector {
         {R"(/cluster/variation={"power": 0})"});
   }
 
+  // Devices are given up for it: what the others then do is what counts.
+  void placement() {
+    if (placement_of(scenario_).any()) return;
+    const auto whole = devices_of_whole_groups(*scenario_.cluster, layout_);
+    if (!whole) return;
+    const std::string devices = device_ranges(whole->devices);
+    constexpr std::size_t kLongest = 2000;  // of a command that somebody will read
+    add(devices.size() <= kLongest,
+        fmt::format("{} groups whole in their domains, on {} of {} devices", whole->name,
+                    whole->devices.size(), devices_for_ranks(scenario_)),
+        {"/plan/placement/devices=" + devices});
+  }
+
   const Scenario& scenario_;
   const TrainingPlan& plan_;
+  const Layout& layout_;
   std::vector<Switch> switches_;
 };
 
 }  // namespace
 
-std::vector<Switch> open_switches(const Scenario& scenario) {
-  return Collector(scenario).collect();
+std::vector<Switch> open_switches(const Scenario& scenario, const Layout& layout) {
+  return Collector(scenario, layout).collect();
 }
 
 }  // namespace moebius

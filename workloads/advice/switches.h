@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "workloads/scenario/scenario.h"
+#include "workloads/schedule/layout.h"
 
 namespace moebius {
 
@@ -13,8 +14,8 @@ struct Switch {
   std::vector<std::string> sets;  // "/json/pointer=value"
 };
 
-// Those that this scenario has not thrown and that mean something to it. Whether it takes them, only reading
+// Those that this scenario, whose ranks stand as `layout` says, has not thrown and that mean something to it. Whether it takes them, only reading
 // it tells.
-std::vector<Switch> open_switches(const Scenario& scenario);
+std::vector<Switch> open_switches(const Scenario& scenario, const Layout& layout);
 
 }  // namespace moebius

@@ -3,6 +3,7 @@
 #include "tests/laws/small_world.h"
 #include "workloads/training/pipeline/columns.h"
 #include "workloads/training/pipeline/split_groups.h"
+#include "workloads/training/rank_placement.h"
 
 using namespace moebius;
 
@@ -43,4 +44,17 @@ TEST_CASE("of groups that fit and are split the largest is named") {
   const auto found = sentences(plan_by_tensors(3, 8, 6), 4);
   REQUIRE(found.size() == 1);
   CHECK(found.front().find("in expert groups of 6") != std::string::npos);
+}
+
+// Groups of 6 on nodes of 8: six devices of each node.
+TEST_CASE("devices that keep groups together are the first ones that they fill of each domain") {
+  const TrainingPlan plan = plan_by_tensors(1, 24, 6);
+  const Cluster cluster = make_cluster({.nodes = 4});
+  const Layout layout = make_layout(plan, column_kinds(plan, cluster.fabric));
+  const auto whole = devices_of_whole_groups(cluster, layout);
+  REQUIRE(whole);
+  CHECK(std::string(whole->name) == "expert");
+  CHECK(device_ranges(whole->devices) == "0-5, 8-13, 16-21, 24-29");
+  const TrainingPlan fits = plan_by_tensors(1, 32, 8);
+  CHECK_FALSE(devices_of_whole_groups(cluster, make_layout(fits, column_kinds(fits, cluster.fabric))));
 }

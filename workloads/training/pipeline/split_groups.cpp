@@ -68,4 +68,18 @@ std::vector<std::string> groups_over_domains(const Cluster& cluster, const Layou
       split.domain + used - 1)};
 }
 
+std::optional<WholeGroups> devices_of_whole_groups(const Cluster& cluster, const Layout& layout) {
+  if (cluster.exchange) return std::nullopt;
+  const Split split = largest_split(cluster, layout);
+  if (split.size == 0) return std::nullopt;
+  WholeGroups whole{split.name, {}};
+  std::int32_t first = 0;
+  for (const Pool& pool : cluster.pools) {
+    const int domain = pool.node.accelerators;
+    for (std::int64_t node = 0; node < pool.nodes; ++node, first += domain)
+      for (int i = 0; i < domain / split.size * split.size; ++i) whole.devices.push_back(first + i);
+  }
+  return whole;
+}
+
 }  // namespace moebius
