@@ -85,4 +85,32 @@ TEST_CASE("shards that do not divide the replicas, or that checkpoints do not kn
                               {"/plan/offload", R"({"optimizer": true, "gradients": true})"}}) == "");
 }
 
+// A dense model whose parameters all replicas hold whole.
+TEST_CASE("keys that would count for nothing are refused") {
+  const char* const dense = "validate/internlm/7b-tp1-128.json";
+  check(
+      dense,
+      {{"/plan/ep/capacity", "1",
+        "/plan/ep/capacity: capacity 1 of the experts of llama-2-7b (changed), which has none"},
+       {"/workload/experts", R"({"popularity": {"zipf": 1}})",
+        R"(/workload/experts/popularity: tokens of llama-2-7b (changed) choose no experts: expected "balanced")"},
+       {"/plan/precision/dispatch", "fp8",
+        R"(/plan/precision/dispatch: tokens of llama-2-7b (changed) go to no experts: expected "bf16", found "fp8")"},
+       {"/plan/overlap/dispatch_combine", "true",
+        "/plan/overlap/dispatch_combine: tokens of llama-2-7b (changed) go to no experts: expected false, "
+        "found true"},
+       {"/plan/dp/prefetch", "8",
+        "/plan/dp/prefetch: parameters that stay on the device are neither gathered nor copied: expected 1 "
+        "with zero 1, found 8"},
+       {"/plan/dp/group_layers", "3",
+        "/plan/dp/group_layers: parameters that stay on the device are neither gathered nor copied: expected "
+        "1 with zero 1, found 3"}});
+  for (const auto& moved : {std::pair{"/plan/dp/zero", "3"}, std::pair{"/plan/dp/overlap_weights", "true"},
+                            std::pair{"/plan/offload", R"({"activations": true})"}})
+    CHECK(refusal(dense, {moved,
+                          {"/plan/precision/accumulation", "fused"},
+                          {"/plan/dp/prefetch", "8"},
+                          {"/plan/dp/group_layers", "3"}}) == "");
+}
+
 }  // namespace moebius

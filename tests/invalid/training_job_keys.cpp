@@ -32,6 +32,8 @@ TEST_CASE("lengths of packed sequences are those of a law, and fit in a row") {
       kSft,
       {{"/workload/lengths", "7",
         R"(/workload/lengths: expected {"uniform": [LEAST, MOST]} or {"lognormal": {"median": TOKENS, "sigma": SIGMA}}, found 7)"},
+       {"/workload/lengths", R"({"constant": 512})",
+        R"(/workload/lengths/constant: unknown key "constant": expected {"uniform": [LEAST, MOST]} or {"lognormal": {"median": TOKENS, "sigma": SIGMA}})"},
        {"/workload/lengths", R"({"uniform": [20, 10]})",
         R"(/workload/lengths/uniform: expected [LEAST, MOST], two lengths in tokens, at least 1 and the smaller one first, found an array)"},
        {"/workload/lengths", R"({"uniform": [20, 5000]})",

@@ -362,6 +362,7 @@ void check_training(Scenario& scenario, const Document& document) {
   TrainingChecks(scenario, document).run();
   check_training_job(scenario, document);
   check_plan_state(scenario, document);
+  check_idle_keys(scenario, document);
 }
 
 }  // namespace moebius

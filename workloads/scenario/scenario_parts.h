@@ -62,6 +62,7 @@ RecorderOptions read_timeline(Section section, bool serving);
 // Relations between keys: each violation is one sentence at the key that breaks it. Sets what is derived
 // (plan.dp).
 void check_folding(const Scenario& scenario, const Document& document);
+void check_idle_keys(const Scenario& scenario, const Document& document);
 void check_training(Scenario& scenario, const Document& document);
 void check_stages(const Scenario& scenario, const Document& document);  // of a pipeline
 void check_passes(const Scenario& scenario, const Document& document);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "hw/json_text.h"
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
@@ -51,6 +52,9 @@ SequenceLengths lengths_of(const Value& value, const Place& place) {
   if (value.kind != Value::Kind::kObject || value.keys.size() != 1)
     place.fail(fmt::format("{}, found {}", kLengthForms, value.excerpt()));
   Reader form(value, place);
+  const std::string& law = value.keys.front();
+  if (law != "uniform" && law != "lognormal")
+    form.place_of(law).fail(fmt::format("unknown key {}: {}", json_excerpt(law), kLengthForms));
   const SequenceLengths lengths = form.has("lognormal")
                                       ? lognormal_lengths(form.object("lognormal"))
                                       : uniform_lengths(form.value("uniform"), form.place_of("uniform"));

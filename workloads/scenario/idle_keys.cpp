@@ -1,0 +1,65 @@
+// Keys of a training scenario that would count for nothing are refused where they say something else than
+// their default: who varies them would take them for what makes no difference.
+#include <fmt/format.h>
+
+#include "workloads/scenario/scenario_parts.h"
+
+namespace moebius {
+namespace {
+
+class IdleKeys {
+ public:
+  IdleKeys(const Scenario& scenario, const Document& document)
+      : plan_(scenario.plan), training_(scenario.training), model_(scenario.model), document_(document) {}
+
+  void refuse() const {
+    if (model_.experts.routed == 0) of_experts();
+    if (plan_.zero < 2 && !plan_.overlap_weights && !plan_.offload.any()) of_layers_in_turn();
+  }
+
+ private:
+  template <class... Args>
+  void require(bool holds, const char* pointer, fmt::format_string<Args...> sentence, Args&&... args) const {
+    if (!holds) place_at(document_, pointer).fail(fmt::format(sentence, std::forward<Args>(args)...));
+  }
+
+  void of_experts() const {
+    const char* model = model_.id.c_str();
+    require(plan_.capacity == 0, "/plan/ep/capacity", "capacity {} of the experts of {}, which has none",
+            plan_.capacity, model);
+    require(training_.popularity.kind == PopularityKind::kBalanced, "/workload/experts/popularity",
+            "tokens of {} choose no experts: expected \"balanced\"", model);
+    require(plan_.dispatch == DType::kBf16, "/plan/precision/dispatch",
+            "tokens of {} go to no experts: expected \"bf16\", found \"{}\"", model,
+            to_string(plan_.dispatch));
+    require(plan_.combine == DType::kBf16, "/plan/precision/combine",
+            "tokens of {} come from no experts: expected \"bf16\", found \"{}\"", model,
+            to_string(plan_.combine));
+    require(!plan_.overlap_dispatch_combine || plan_.overlap_two_batch, "/plan/overlap/dispatch_combine",
+            "tokens of {} go to no experts: expected false, found true", model);
+  }
+
+  void of_layers_in_turn() const {
+    const auto expect = [&](const char* pointer, int found) {
+      require(found == 1, pointer,
+              "parameters that stay on the device are neither gathered nor copied: expected 1 with zero {}, "
+              "found {}",
+              plan_.zero, found);
+    };
+    expect("/plan/dp/group_layers", plan_.group_layers);
+    expect("/plan/dp/prefetch", plan_.prefetch);
+  }
+
+  const TrainingPlan& plan_;
+  const TrainingWorkload& training_;
+  const Model& model_;
+  const Document& document_;
+};
+
+}  // namespace
+
+void check_idle_keys(const Scenario& scenario, const Document& document) {
+  IdleKeys(scenario, document).refuse();
+}
+
+}  // namespace moebius
