@@ -11,6 +11,7 @@
 #include "workloads/report/report_queues.h"
 #include "workloads/report/report_serving.h"
 #include "workloads/report/report_uncertainty.h"
+#include "workloads/report/step_price.h"
 #include "workloads/serving/serving.h"
 
 namespace moebius {
@@ -21,6 +22,17 @@ using Json = nlohmann::ordered_json;
 
 void add_rows(Json& json, const FigureRows& rows) {
   for (const auto& [key, value] : rows) json[key] = value;
+}
+
+void add_step_price(Json& json, const StepPrice& cost) {
+  const auto known = [](const std::optional<double>& whole, double share) {
+    return whole ? Json(*whole * share) : Json(nullptr);
+  };
+  json = {{"usd_per_hour", cost.usd ? Json(cost.tariff.usd_per_hour) : Json(nullptr)},
+          {"usd_per_step", known(cost.usd, 1)},
+          {"usd_per_million_tokens", known(cost.usd, 1e6 / cost.tokens)},
+          {"joules_per_step", known(cost.joules, 1)},
+          {"joules_per_token", known(cost.joules, 1 / cost.tokens)}};
 }
 
 void add_training(Json& json, const Report& report) {
@@ -40,6 +52,7 @@ void add_training(Json& json, const Report& report) {
   json["mfu_causal"] = of_devices(figures.mfu_causal);
   json["tflops_per_device"] = of_devices(figures.tflops_per_device);
   json["tflops_per_device_causal"] = of_devices(figures.tflops_per_device_causal);
+  add_step_price(json["cost"], step_price(report));
 }
 
 void add_tenants(Json& json, const std::vector<TenantFigures>& tenants) {

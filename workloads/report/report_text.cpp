@@ -17,6 +17,7 @@
 #include "workloads/report/report_queues.h"
 #include "workloads/report/report_serving.h"
 #include "workloads/report/report_uncertainty.h"
+#include "workloads/report/step_price.h"
 #include "workloads/training/pipeline/mixed_stages.h"
 
 namespace moebius {
@@ -89,6 +90,7 @@ void training_headline(Out out, const Report& report) {
                  100 * figures.mfu, 100 * figures.mfu_causal, peak * 1e-12);
   fmt::format_to(out, "  TFLOP/s a device   {:.0f} ({:.0f} causal)\n", figures.tflops_per_device,
                  figures.tflops_per_device_causal);
+  fmt::format_to(out, "{}", cost_text(step_price(report)));
 }
 
 void tenants_headline(Out out, const Report& report) {

@@ -1,4 +1,6 @@
 // Keys that every report of a kind has, null where they mean nothing: scripts rely on them.
+#include <map>
+#include <optional>
 #include <string>
 
 #include "hw/document.h"
@@ -49,6 +51,34 @@ TEST_CASE("a step that was executed has null for shares of devices that did not 
        {"step_time_s", "tokens_per_s", "tokens_per_s_per_device", "breakdown", "memory", "network"})
     CHECK(kind_at(report, key) != Value::Kind::kNull);
   for (const char* key : kAlways) kind_at(report, key);
+}
+
+// An hour of an H800 costs 2 USD, of an H20 nobody knows what.
+TEST_CASE("a step of training has its price and its energy, null where they are not known") {
+  const auto cost = [](const std::string& more) {
+    const Document report = reported("moe-64-h800.json" + more);
+    const Value* cost = report.root.find("cost");
+    REQUIRE(cost != nullptr);
+    std::map<std::string, std::optional<double>> figures;
+    for (std::size_t i = 0; i < cost->keys.size(); ++i)
+      figures[cost->keys[i]] =
+          cost->items[i].kind == Value::Kind::kNull ? std::nullopt : std::optional(cost->items[i].number);
+    figures["step"] = report.root.find("step_time_s")->number;
+    figures["tokens"] = report.root.find("tokens_per_s")->number * *figures["step"];
+    return figures;
+  };
+  const auto priced = cost("");
+  const double step = *priced.at("step"), tokens = *priced.at("tokens");
+  CHECK(*priced.at("usd_per_hour") == Approx(128));
+  CHECK(*priced.at("usd_per_step") == Approx(128 * step / 3600));
+  CHECK(*priced.at("usd_per_million_tokens") == Approx(1e6 * 128 * step / 3600 / tokens));
+  CHECK(*priced.at("joules_per_token") == Approx(*priced.at("joules_per_step") / tokens));
+  CHECK(*priced.at("joules_per_step") > 0.5 * 64 * 700 * step);
+  const auto unpriced = cost(" --set /cluster/pools/0/accelerator=h20-sxm");
+  CHECK(!unpriced.at("usd_per_hour"));
+  CHECK(!unpriced.at("usd_per_step"));
+  CHECK(!unpriced.at("usd_per_million_tokens"));
+  CHECK(unpriced.at("joules_per_token"));
 }
 
 TEST_CASE("a report is named after another trace that was set") {

@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/report/report_figures.h"
+#include "workloads/report/step_price.h"
 
 namespace moebius {
 namespace {
@@ -32,22 +33,13 @@ std::vector<std::pair<std::string, double>> parts_of_step(const Report& report) 
 
 PlanScore::PlanScore(SearchGoal goal, const Scenario& scenario)
     : goal_(goal),
-      tokens_(static_cast<double>(scenario.training.global_batch * scenario.training.sequence_length)) {
-  const Pool& pool = scenario.cluster->pools.front();
-  price_ = pool.accelerator.price.value;
-  device_w_ = pool.accelerator.power.value;
-  node_w_ = pool.node.overhead_power.value;
-  node_ = std::max(1, pool.node.accelerators);
-  if (goal == SearchGoal::kTokensPerDollar && price_ <= 0)
-    throw input_error(
-        fmt::format("--goal tokens-per-dollar: the price of {} is not known", pool.accelerator.id));
-  if (goal == SearchGoal::kTokensPerJoule && device_w_ <= 0)
-    throw input_error(
-        fmt::format("--goal tokens-per-joule: the power of {} is not known", pool.accelerator.id));
-}
-
-double PlanScore::usd_per_hour(int ranks) const {
-  return price_ * ranks;
+      tokens_(static_cast<double>(scenario.training.global_batch * scenario.training.sequence_length)),
+      cluster_(&*scenario.cluster) {
+  const StepTariff all = step_tariff(*cluster_, cluster_->fabric.num_devices());
+  if (goal == SearchGoal::kTokensPerDollar && !all.no_price.empty())
+    throw input_error(fmt::format("--goal tokens-per-dollar: the price of {} is not known", all.no_price));
+  if (goal == SearchGoal::kTokensPerJoule && !all.no_power.empty())
+    throw input_error(fmt::format("--goal tokens-per-joule: the power of {} is not known", all.no_power));
 }
 
 double PlanScore::of(double seconds, double busy, int ranks) const {
@@ -57,9 +49,9 @@ double PlanScore::of(double seconds, double busy, int ranks) const {
     case SearchGoal::kThroughput:
       return seconds;
     case SearchGoal::kTokensPerDollar:
-      return usd_per_hour(ranks) / 3600 * seconds;
+      return step_tariff(*cluster_, ranks).usd(seconds);
     case SearchGoal::kTokensPerJoule:
-      return ranks * device_w_ * busy + std::ceil(double(ranks) / node_) * node_w_ * seconds;
+      return step_tariff(*cluster_, ranks).joules(seconds, busy);
   }
   return seconds;
 }
@@ -72,12 +64,12 @@ PlanFigures PlanScore::figures(const Report& report) const {
   const TrainingFigures training = training_figures(report);
   const TimeFigures time = time_figures(report);
   PlanFigures figures;
-  const double usd = usd_per_hour(report.scenario->ranks());
+  const StepTariff tariff = step_tariff(*cluster_, report.scenario->ranks());
   figures.score = of(training.step_time_s, time.compute + time.exposed, report.scenario->ranks());
   figures.value = value(figures.score);
   figures.figures = {{"step_time_s", training.step_time_s}, {"tokens_per_s", training.tokens_per_s}};
   if (report.memory) figures.figures.emplace_back("memory_bytes", report.memory->peak().value);
-  if (usd > 0) figures.figures.emplace_back("usd_per_hour", usd);
+  if (tariff.no_price.empty()) figures.figures.emplace_back("usd_per_hour", tariff.usd_per_hour);
   if (const auto interval = interval_figures(report)) figures.expected_error = interval->relative;
   figures.parts = parts_of_step(report);
   return figures;

@@ -8,25 +8,22 @@ namespace moebius {
 
 class PlanScore {
  public:
-  // input_error when the goal needs a price or a power that the catalog does not know.
+  // input_error when the goal needs a price or a power that the catalog does not know for a chip of
+  // the cluster.
   PlanScore(SearchGoal goal, const Scenario& scenario);
 
-  // `busy`: seconds that a rank computes or communicates with nothing beside it, mean over ranks. Dollars are
-  // those of the devices in use for the time of the step. Joules: those of devices at their TDP while busy,
-  // and what their nodes take beside them all the time (fans, CPUs, NICs): an estimate.
+  // `busy`: seconds that a rank computes or communicates with nothing beside it, mean over ranks. Dollars and
+  // joules are those of step_price.h.
   double of(double seconds, double busy, int ranks) const;
   // The goal's figure of a score.
   double value(double score) const;
-  double usd_per_hour(int ranks) const;
 
   PlanFigures figures(const Report& report) const;
 
  private:
   SearchGoal goal_;
-  double tokens_ = 0;  // of a step
-  double price_ = 0;   // dollars per device and hour
-  double device_w_ = 0, node_w_ = 0;
-  int node_ = 1;
+  double tokens_ = 0;       // of a step
+  const Cluster* cluster_;  // the scenario's, which outlives this
 };
 
 }  // namespace moebius

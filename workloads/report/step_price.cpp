@@ -1,0 +1,58 @@
+#include "workloads/report/step_price.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "workloads/report/report_figures.h"
+
+namespace moebius {
+
+StepTariff step_tariff(const Cluster& cluster, int ranks) {
+  StepTariff tariff;
+  for (const Pool& pool : cluster.pools) {
+    const int used = std::min(ranks, pool.devices()), node = std::max(1, pool.node.accelerators);
+    ranks -= used;
+    if (used == 0) continue;
+    const Accelerator& chip = pool.accelerator;
+    if (chip.price.value <= 0 && tariff.no_price.empty()) tariff.no_price = chip.id;
+    if (chip.power.value <= 0 && tariff.no_power.empty()) tariff.no_power = chip.id;
+    tariff.usd_per_hour += used * chip.price.value;
+    tariff.device_watts += used * chip.power.value;
+    tariff.node_watts += (used + node - 1) / node * pool.node.overhead_power.value;
+  }
+  return tariff;
+}
+
+StepPrice step_price(const Report& report) {
+  const TrainingFigures training = training_figures(report);
+  StepPrice cost{step_tariff(*report.scenario->cluster, training.devices), 0, {}, {}};
+  double seconds = training.step_time_s;
+  cost.tokens = training.tokens_per_s * seconds;
+  if (report.reinforcement)
+    seconds = report.reinforcement->step_time_s(), cost.tokens = report.reinforcement->tokens;
+  if (!report.facts.on_cluster) return cost;
+  if (cost.tariff.no_price.empty()) cost.usd = cost.tariff.usd(seconds);
+  // How busy devices are in a rollout no breakdown says.
+  if (!cost.tariff.no_power.empty() || report.reinforcement) return cost;
+  const TimeFigures time = time_figures(report);
+  cost.joules = cost.tariff.joules(seconds, time.compute + time.exposed);
+  return cost;
+}
+
+std::string cost_text(const StepPrice& cost) {
+  std::string text;
+  if (cost.usd)
+    text += fmt::format("  cost               {:.4g} USD a step, {:.4g} USD a million tokens\n", *cost.usd,
+                        1e6 * *cost.usd / cost.tokens);
+  if (!cost.tariff.no_price.empty())
+    text +=
+        fmt::format("  cost               not known: no price of {} in the catalog\n", cost.tariff.no_price);
+  if (cost.joules)
+    text += fmt::format(
+        "  energy             {:.3g} J a token: an estimate, TDP while busy, and what nodes take\n",
+        *cost.joules / cost.tokens);
+  return text;
+}
+
+}  // namespace moebius

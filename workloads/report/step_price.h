@@ -1,0 +1,38 @@
+// What a training step costs: its devices by the hour for as long as it takes, and the energy that they and
+// their nodes take, an estimate. The report and searches tell it alike.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "workloads/report/report.h"
+
+namespace moebius {
+
+// Of the devices that so many ranks stand on: the first ones of the pools, one after the other.
+struct StepTariff {
+  std::string no_price, no_power;  // the first chip in use whose price or TDP no catalog has; empty: none
+  double usd_per_hour = 0;
+  double device_watts = 0;  // at their TDP
+  double node_watts = 0;    // what their nodes take beside them: fans, CPUs, NICs
+
+  double usd(double seconds) const { return usd_per_hour / 3600 * seconds; }
+  // Of devices at their TDP for the share of the time in which they are busy; idle they count for nothing.
+  double joules(double seconds, double busy_seconds) const {
+    return device_watts * busy_seconds + node_watts * seconds;
+  }
+};
+StepTariff step_tariff(const Cluster& cluster, int ranks);
+
+// Of one step of a training run, with a rollout and scoring where it has them. Nothing where a price or a TDP
+// is not known, where others than the scenario's devices ran, and of the energy of a rollout.
+struct StepPrice {
+  StepTariff tariff;
+  double tokens = 0;
+  std::optional<double> usd, joules;
+};
+StepPrice step_price(const Report& report);
+
+std::string cost_text(const StepPrice& cost);
+
+}  // namespace moebius
