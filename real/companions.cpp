@@ -88,6 +88,10 @@ StartingValues Companions::weights() const {
   };
 }
 
+StackedRowsOf Companions::stacked() const {
+  return [&model = job_.scenario.model](const Tensor& parameter) { return stacked_rows(parameter, model); };
+}
+
 StartingStates Companions::states() const {
   if (!state_) return {};
   return [this](std::int32_t rank, const Tensor& state) {

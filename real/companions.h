@@ -39,6 +39,7 @@ class Companions {
   const Constants& constants() const { return constants_; }
   // For the executor's options; empty where the scenario asks for nothing of the kind. They use this object.
   StartingValues weights() const;
+  StackedRowsOf stacked() const;
   StartingStates states() const;
   OpObserver observer();
 

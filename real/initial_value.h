@@ -14,7 +14,10 @@ struct InitialValues {
   double constant = 0;                 // of every element
   double scale = 0;                    // of the random number that is added to it
   std::int64_t rows = 0, columns = 0;  // of one expert
-  std::int64_t first_expert = 0, first_row = 0, first_column = 0;
+  std::int64_t first_expert = 0, first_column = 0;
+  // Of up to three matrices that stand one below the other: where the first and the second one end here, and
+  // what lies between a row here and its row of the whole.
+  std::int64_t end[2] = {}, first_row[3] = {};
 
   MOEBIUS_BOTH std::uint64_t row_key(std::int64_t expert, std::int64_t row) const;
   MOEBIUS_BOTH double value(std::uint64_t row_key, std::int64_t column) const;
@@ -33,7 +36,8 @@ MOEBIUS_BOTH std::uint64_t mixed_key(std::uint64_t z) {
 
 MOEBIUS_BOTH std::uint64_t InitialValues::row_key(std::int64_t expert, std::int64_t row) const {
   const std::uint64_t of_expert = mixed_key(parameter ^ static_cast<std::uint64_t>(first_expert + expert));
-  return mixed_key(of_expert + static_cast<std::uint64_t>(first_row + row));
+  const int part = row < end[0] ? 0 : row < end[1] ? 1 : 2;
+  return mixed_key(of_expert + static_cast<std::uint64_t>(first_row[part] + row));
 }
 
 MOEBIUS_BOTH double InitialValues::value(std::uint64_t row_key, std::int64_t column) const {

@@ -44,7 +44,7 @@ std::size_t scale_bytes(const Operand& x) {
 }  // namespace
 
 StoreOptions store_options(std::int32_t rank, const RankClass* place, const CudaOptions& options) {
-  StoreOptions store{options.seed, false, options.weights, {}, place};
+  StoreOptions store{options.seed, false, options.weights, options.stacked, {}, place};
   if (options.states)
     store.states = [&states = options.states, rank](const Tensor& state) { return states(rank, state); };
   return store;
@@ -189,14 +189,16 @@ void DeviceOp::fill_initial(const Tensor& description, const TensorRef& value) {
 // Slots of experts hold all of them.
 void DeviceOp::draw(const Tensor& parameter, std::int64_t first, const Operand& y) {
   const std::uint64_t seed = rank_.store.seed();
+  const StackedRows stacked = rank_.store.stacked(parameter);
   if (!parameter.slots)
-    return initial_values(stream_, initial_values_of(parameter, seed), {first, parameter.elements()}, y);
+    return initial_values(stream_, initial_values_of(parameter, seed, stacked), {first, parameter.elements()},
+                          y);
   Tensor one = parameter;
   one.experts = 1;
   std::int64_t slot = 0;
   for (const std::int32_t expert : *parameter.slots) {
     one.first_expert = expert;
-    initial_values(stream_, initial_values_of(one, seed), {0, one.rows * one.columns},
+    initial_values(stream_, initial_values_of(one, seed, stacked), {0, one.rows * one.columns},
                    y.some_rows(one.rows * slot++, one.rows));
   }
 }

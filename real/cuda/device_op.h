@@ -39,6 +39,7 @@ struct CudaOptions {
   Constants constants = {};
   const PromptBook* prompts = nullptr;  // serving: which prompts begin alike; null: none do
   StartingValues weights = {};          // of parameters; empty: drawn from the seed
+  StackedRowsOf stacked = {};           // of parameters that are drawn; empty: each is one matrix
   StartingStates states = {};           // of a run that goes on
   OpObserver observer = {};  // hears of every op once the device has done it, in the threads of the ranks
   bool library_gemm = true;  // cuBLASLt where it has the product

@@ -38,6 +38,9 @@ class DeviceStore {
   // Whether they are drawn from the seed, so that the device can make them.
   bool drawn(const Tensor& tensor) const;
   std::uint64_t seed() const { return options_.seed; }
+  StackedRows stacked(const Tensor& tensor) const {
+    return options_.stacked ? options_.stacked(tensor) : StackedRows{};
+  }
   int shard_of(const Tensor& tensor) const { return shard_index(tensor, options_); }
   bool restores_states() const { return static_cast<bool>(options_.states); }
 

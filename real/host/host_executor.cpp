@@ -53,7 +53,12 @@ struct HostExecutor<Real>::State {
   }
 
   StoreOptions store_options(int rank) const {
-    StoreOptions store{options.seed, options.exact, options.weights, {}, &layout.classes[layout.class_of_rank[rank]]};
+    StoreOptions store{options.seed,
+                       options.exact,
+                       options.weights,
+                       options.stacked,
+                       {},
+                       &layout.classes[layout.class_of_rank[rank]]};
     if (options.states)
       store.states = [&states = options.states, rank](const Tensor& state) { return states(rank, state); };
     return store;

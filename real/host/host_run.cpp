@@ -21,6 +21,7 @@ HostOptions options_of(const Job& job, Companions& companions) {
   options.adam.learning_rate = job.scenario.training.learning_rate;
   options.constants = companions.constants();
   options.weights = companions.weights();
+  options.stacked = companions.stacked();
   options.states = companions.states();
   options.observer = companions.observer();
   return options;

@@ -39,6 +39,7 @@ struct HostOptions {
   Constants constants = {};
   const PromptBook* prompts = nullptr;  // serving: which prompts begin alike; null: none do
   StartingValues weights = {};          // of parameters; empty: drawn from the seed
+  StackedRowsOf stacked = {};           // of parameters that are drawn; empty: each is one matrix
   StartingStates states = {};           // of a run that goes on
   OpObserver observer = {};             // hears of every op, in the threads of the ranks
 };

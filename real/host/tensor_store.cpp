@@ -41,7 +41,7 @@ std::vector<double> starting_values(const Tensor& tensor, const StoreOptions& op
   if (tensor.slots) return values_of_slots(tensor, options);
   if (options.weights && tensor.memory == MemoryKind::kWeights) return options.weights(tensor);
   if (options.states && tensor.memory == MemoryKind::kOptimizer) return options.states(tensor);
-  return initial_values(tensor, options.seed);
+  return initial_values(tensor, options.seed, options.stacked ? options.stacked(tensor) : StackedRows{});
 }
 
 template <class Real>

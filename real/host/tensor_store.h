@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "real/host/matrix.h"
+#include "real/initial_values.h"
 #include "real/rounding.h"
 #include "workloads/schedule/fragment.h"
 #include "workloads/schedule/layout.h"
@@ -36,12 +37,14 @@ struct StoreOptions {
   std::uint64_t seed = 1;
   bool exact = false;           // nothing is rounded
   StartingValues weights = {};  // empty: drawn from the seed
+  StackedRowsOf stacked = {};   // of those; empty: each is one matrix
   StartingValues states = {};  // of a run that goes on; empty: masters start from the weights, moments from 0
   const RankClass* place =
       nullptr;  // of the rank: which shard it holds of what is cut over a group; null: the first
 };
 
-// The flat shard of `all`, the values of the whole tensor, that member `index` holds; zeros after the last element.
+// The flat shard of `all`, the values of the whole tensor, that member `index` holds; zeros after the last
+// element.
 template <class Real>
 std::vector<Real> cut_shard(const std::vector<Real>& all, const Tensor& tensor, int index) {
   std::vector<Real> shard(tensor.held_rows(), Real(0));
@@ -127,7 +130,7 @@ class TensorStore {
 
   StoreOptions options_;
   FragmentPtr fragment_;
-  std::int32_t microbatches_[2] = {0, -1};  // of the submission: the first, the second
+  std::int32_t microbatches_[2] = {0, -1};          // of the submission: the first, the second
   std::vector<std::int32_t> last_use_;              // op, by tensor of the fragment
   std::vector<std::optional<Matrix<Real>>> local_;  // by tensor of the fragment
   std::map<MicrobatchKey, Matrix<Real>> microbatch_;

@@ -62,6 +62,21 @@ TEST_CASE("the shards of a parameter together are the whole") {
   }
 }
 
+// Of [q | k | v] with 4, 2 and 2 rows the second of two ranks has rows 2 3, 5 and 7 of the whole.
+TEST_CASE("a rank's share of fused matrices is that of each of them") {
+  Model model;
+  model.heads = 4, model.kv_heads = 2, model.head_dim = 1, model.dense_width = 4, model.gated = true;
+  const auto rows_of = [&](Role role, std::int64_t rows, std::int64_t first) {
+    const Tensor part{.role = role, .layer = 3, .rows = rows, .columns = 1, .first_row = first, .init = 0.5};
+    return initial_values(part, 9, stacked_rows(part, model));
+  };
+  const auto qkv = rows_of(Role::kQkv, 8, 0), second = rows_of(Role::kQkv, 4, 4);
+  CHECK(second == std::vector<double>{qkv[2], qkv[3], qkv[5], qkv[7]});
+  CHECK(qkv == initial_values({.role = Role::kQkv, .layer = 3, .rows = 8, .columns = 1, .init = 0.5}, 9));
+  const auto gate_up = rows_of(Role::kGateUp, 8, 0), half = rows_of(Role::kGateUp, 4, 4);
+  CHECK(half == std::vector<double>{gate_up[2], gate_up[3], gate_up[6], gate_up[7]});
+}
+
 TEST_CASE("the experts of a rank are the ones of its place") {
   const Tensor all{.role = Role::kExpertDown, .rows = 2, .columns = 2, .experts = 4, .init = 1};
   Tensor last = all;
