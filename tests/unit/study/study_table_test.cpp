@@ -125,10 +125,10 @@ TEST_CASE("what a value moves has the sign that it has along its values") {
   };
   const auto [along, text] = effect("vary.sqlite", R"("vary": {"/a": [20, 3, 100]})");
   CHECK(along == Approx(-0.5));
-  CHECK(text.find("-50.0% over its values") != std::string::npos);
+  CHECK(text.find("-33.3% from its first value to its last") != std::string::npos);
   const auto [apart, cases] = effect("cases.sqlite", R"("cases": [{"/a": 20}, {"/a": 3}, {"/a": 100}])");
   CHECK(apart == Approx(1));
-  CHECK(cases.find(", 100.0% over its values") != std::string::npos);
+  CHECK(cases.find(", 100.0% of the mean between them") != std::string::npos);
 }
 
 TEST_CASE("a column that no report has is refused with the nearest that one has") {
