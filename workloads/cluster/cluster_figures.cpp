@@ -67,8 +67,10 @@ ClusterJobFigures job_figures(const ClusterPlan& plan, std::size_t index,
   ClusterJobFigures figures;
   figures.name = job.name;
   figures.nodes = job.nodes;
-  figures.effective = of_job(
-      [](const JobCourse& course) { return share(course.of(TimeItem::kProductive), since_start(course)); });
+  figures.effective = of_job([](const JobCourse& course) -> std::optional<double> {
+    if (since_start(course).ns == 0) return std::nullopt;
+    return share(course.of(TimeItem::kProductive), since_start(course));
+  });
   figures.interruptions = of_job([](const JobCourse& course) { return static_cast<double>(course.total()); });
   for (int item = 0; item < kNumTimeItems; ++item)
     figures.items.push_back(
@@ -80,15 +82,20 @@ ClusterJobFigures job_figures(const ClusterPlan& plan, std::size_t index,
     if (course.total() == 0) return std::nullopt;
     return since_start(course).seconds() / 3600 / course.total();
   });
-  figures.end_s = of_job([](const JobCourse& course) { return course.end.seconds(); });
+  figures.end_s = of_job([&](const JobCourse& course) -> std::optional<double> {
+    if (job.arrival >= plan.duration) return std::nullopt;
+    return course.end.seconds();
+  });
   figures.done = of_job([](const JobCourse& course) { return course.done ? 1.0 : 0.0; }).mean;
+  figures.has_work = job.work.ns > 0;
   const CheckpointCosts costs =
       checkpoint_costs(plan.checkpoint, job.state, std::int64_t{job.nodes} * plan.devices_per_node);
-  const double rate = job_fault_rate(plan, job.nodes);
-  const Time apart = rate > 0 ? time_from_seconds(3600 / rate) : plan.duration;
-  figures.checkpoint_interval_s = checkpoint_interval(plan, job, costs).seconds();
-  figures.young_interval_s = young_interval(costs.stall, apart).seconds();
-  figures.daly_interval_s = daly_interval(costs.stall, apart).seconds();
+  if (const auto interval = checkpoint_interval(plan, job, costs))
+    figures.checkpoint_interval_s = interval->seconds();
+  if (const auto apart = faults_apart(plan, job.nodes)) {
+    figures.young_interval_s = young_interval(costs.stall, *apart).seconds();
+    figures.daly_interval_s = daly_interval(costs.stall, *apart).seconds();
+  }
   figures.checkpoint_stall_s = costs.stall.seconds();
   figures.saves = plan.checkpoint.policy != CheckpointPolicy::kNone;
   return figures;

@@ -32,16 +32,18 @@ RunSpread spread_of_courses(const std::vector<Course>& courses, Of of) {
 struct ClusterJobFigures {
   std::string name;
   int nodes = 0;
-  RunSpread effective;  // productive time over all its time
+  RunSpread effective;  // productive time over its time since it first started, where it did
   RunSpread interruptions;
   std::vector<RunSpread> items;  // seconds, by TimeItem
   std::vector<RunSpread> kinds;  // interruptions by fault kind
-  double checkpoint_interval_s = 0, young_interval_s = 0, daly_interval_s = 0;
+  // The best ones by Young and Daly where something fails; the one in use where it is given, or one of these.
+  std::optional<double> checkpoint_interval_s, young_interval_s, daly_interval_s;
   double checkpoint_stall_s = 0;
-  bool saves = true;  // false: these four say nothing
-  RunSpread mtbf_h;   // of its time since it first started, over its interruptions, where there were any
-  RunSpread end_s;
-  double done = 0;  // share of the courses in which its work was done
+  bool saves = true;      // false: these four say nothing
+  RunSpread mtbf_h;       // of its time since it first started, over its interruptions, where there were any
+  RunSpread end_s;        // of its work, or of the time; unless it arrives after that
+  double done = 0;        // share of the courses in which its work was done
+  bool has_work = false;  // false: it goes on until the end
 };
 
 struct ClusterFigures {

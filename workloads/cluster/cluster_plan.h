@@ -69,7 +69,7 @@ struct ClusterPlan {
   Watts node_power;              // with every device at its limit
   Watts overhead_power;          // of it, whatever devices do
   UsdPerHour node_price;         // 0: not known
-  std::vector<ClusterJob> jobs;  // in the order in which they are given nodes
+  std::vector<ClusterJob> jobs;  // given nodes as they arrive, of equal ones the first here first
   int runs = 1;                  // with seeds of their own
 };
 

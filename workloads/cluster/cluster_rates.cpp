@@ -25,6 +25,11 @@ double units(const ClusterPlan& plan, const FailureKind& kind, int nodes, double
   return 0;
 }
 
+Time whole_steps(Time interval, Time step) {
+  if (step.ns <= 0) return std::max(interval, Time{1});
+  return {std::max<std::int64_t>(1, (interval.ns + step.ns - 1) / step.ns) * step.ns};
+}
+
 }  // namespace
 
 double rate_of(const ClusterPlan& plan, const FailureKind& kind) {
@@ -37,13 +42,28 @@ double job_fault_rate(const ClusterPlan& plan, int nodes) {
   return rate;
 }
 
-Time checkpoint_interval(const ClusterPlan& plan, const ClusterJob& job, const CheckpointCosts& costs) {
-  const double rate = job_fault_rate(plan, job.nodes);
-  const Time apart = rate > 0 ? time_from_seconds(3600 / rate) : plan.duration;
+std::optional<Time> faults_apart(const ClusterPlan& plan, int nodes) {
+  double rate = job_fault_rate(plan, nodes);
+  if (rate <= 0 && !plan.trace.empty())
+    rate = static_cast<double>(plan.trace.size()) * nodes / plan.nodes / (plan.duration.seconds() / 3600);
+  if (rate <= 0) return std::nullopt;
+  return time_from_seconds(std::min(3600 / rate, kForever.seconds() / 2));
+}
+
+std::optional<Time> checkpoint_interval(const ClusterPlan& plan, const ClusterJob& job,
+                                        const CheckpointCosts& costs) {
   Time interval = plan.checkpoint.interval;
-  if (plan.checkpoint.choice == IntervalChoice::kYoung) interval = young_interval(costs.stall, apart);
-  if (plan.checkpoint.choice == IntervalChoice::kDaly) interval = daly_interval(costs.stall, apart);
-  return std::max({interval, job.step, Time{1}});
+  if (plan.checkpoint.choice != IntervalChoice::kGiven) {
+    const std::optional<Time> apart = faults_apart(plan, job.nodes);
+    if (!apart) return std::nullopt;
+    const bool young = plan.checkpoint.choice == IntervalChoice::kYoung;
+    interval = young ? young_interval(costs.stall, *apart) : daly_interval(costs.stall, *apart);
+  }
+  return whole_steps(interval, job.step);
+}
+
+Time interval_or_never(const ClusterPlan& plan, const ClusterJob& job, const CheckpointCosts& costs) {
+  return checkpoint_interval(plan, job, costs).value_or(plan.duration + Time{1});
 }
 
 }  // namespace moebius

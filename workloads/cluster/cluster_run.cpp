@@ -17,7 +17,6 @@ namespace {
 constexpr std::array<std::string_view, kNumTimeItems> kItemNames{
     "productive", "recomputed",  "checkpoint", "detection", "isolation",
     "waiting",    "replacement", "restart",    "slowed",    "queued"};
-constexpr int kFree = -1, kDown = -2;  // of a node, instead of a job
 
 class ClusterRun {
  public:
@@ -60,6 +59,7 @@ class ClusterRun {
   std::int64_t order_ = 0;
   Time now_;
   std::vector<JobRun> jobs_;
+  std::vector<int> by_arrival_;  // of equal ones the first of the plan first
   NodePool nodes_;
   std::vector<double> rates_;  // an hour, of everything that could break, by kind; all together:
   double total_rate_ = 0;
@@ -74,10 +74,12 @@ ClusterRun::ClusterRun(const ClusterPlan& plan, std::uint64_t seed,
   for (const ClusterJob& job : plan.jobs) {
     const CheckpointCosts costs =
         checkpoint_costs(plan.checkpoint, job.state, std::int64_t{job.nodes} * plan.devices_per_node);
-    const Time interval = checkpoint_interval(plan, job, costs);
+    const Time interval = interval_or_never(plan, job, costs);
     jobs_.emplace_back(job, plan.checkpoint, costs, interval);
     jobs_.back().progress.course().interruptions.assign(plan.faults.size(), 0);
+    by_arrival_.push_back(static_cast<int>(by_arrival_.size()));
   }
+  std::ranges::stable_sort(by_arrival_, {}, [&](int job) { return plan.jobs[job].arrival; });
 }
 
 // All faults together are one Poisson process: the next one, then what it is.
@@ -215,11 +217,10 @@ void ClusterRun::stop_job(JobRun& run, int kind_index, bool lost_memory) {
   }
   spend(run, TimeItem::kDetection);
   run.stage = JobStage::kUnknown;
-  const FailureKind& kind = plan_.faults[kind_index];
-  const bool seen = random_.unit() < plan_.detection.recall;
-  const Delay& after = seen                                  ? plan_.detection.monitored
-                       : kind.effect == FailureEffect::kHang ? plan_.detection.hang
-                                                             : plan_.detection.crash;
+  const bool hangs = plan_.faults[kind_index].effect == FailureEffect::kHang;
+  const Delay& after = random_.unit() < plan_.detection.recall ? plan_.detection.monitored
+                       : hangs                                 ? plan_.detection.hang
+                                                               : plan_.detection.crash;
   push(now_ + after.draw(random_), PendingEvent::What::kDetected, index_of(run), ++run.version);
 }
 
@@ -331,23 +332,23 @@ void ClusterRun::resume(int job) {
     push(run.progress.end_of(run.job->work), PendingEvent::What::kEnd, job, ++run.version);
 }
 
-// First those who lost nodes, then those who have not begun, in their order; the first who does not fit holds
-// up the rest.
+// First those who lost nodes, then those who have not begun, in the order in which they came; the first who
+// does not fit holds up the rest.
 void ClusterRun::start_waiting() {
-  for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    if (jobs_[i].stage == JobStage::kWaiting && !jobs_[i].broken.empty()) fill_places(static_cast<int>(i));
+  for (const int job : by_arrival_) {
+    if (jobs_[job].stage == JobStage::kWaiting && !jobs_[job].broken.empty()) fill_places(job);
   }
-  for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    JobRun& run = jobs_[i];
+  for (const int job : by_arrival_) {
+    JobRun& run = jobs_[job];
     if (run.stage != JobStage::kQueued || now_ < run.job->arrival) continue;
     if (nodes_.free() - plan_.spares < run.job->nodes) return;
     spend(run, TimeItem::kQueued);
-    for (int n = 0; n < run.job->nodes; ++n) run.nodes.push_back(nodes_.give(static_cast<int>(i), now_));
-    tell(What::kStart, static_cast<int>(i));
+    for (int n = 0; n < run.job->nodes; ++n) run.nodes.push_back(nodes_.give(job, now_));
+    tell(What::kStart, job);
     run.stage = JobStage::kRunning;
     run.progress.begin(now_);
     if (run.job->work.ns > 0)
-      push(run.progress.end_of(run.job->work), PendingEvent::What::kEnd, static_cast<int>(i), ++run.version);
+      push(run.progress.end_of(run.job->work), PendingEvent::What::kEnd, job, ++run.version);
   }
 }
 
@@ -370,9 +371,8 @@ void ClusterRun::finish(int job) {
   else
     spend(run, run.item);
   run.bad = false;
-  JobCourse& course = run.progress.course();
-  course.end = now_;
-  course.done = !by_end;
+  run.progress.course().end = now_;
+  run.progress.course().done = !by_end;
   run.stage = JobStage::kDone;
   ++run.version;
   for (const int node : run.nodes) {

@@ -13,12 +13,13 @@ namespace {
 
 FigureTree job_tree(const ClusterFigures& cluster, const ClusterJobFigures& job) {
   FigureTree tree{{{"nodes", std::int64_t{job.nodes}}, {"done_share", job.done}}, {}};
-  for (const auto& [name, seconds] : {std::pair{"checkpoint_interval_s", job.checkpoint_interval_s},
-                                      std::pair{"checkpoint_stall_s", job.checkpoint_stall_s},
-                                      std::pair{"young_interval_s", job.young_interval_s},
-                                      std::pair{"daly_interval_s", job.daly_interval_s}}) {
-    if (job.saves)
-      tree.rows.emplace_back(name, seconds);
+  const std::optional<double> stall = job.checkpoint_stall_s;
+  for (const auto& [name, seconds] :
+       {std::pair{"checkpoint_interval_s", job.checkpoint_interval_s}, std::pair{"checkpoint_stall_s", stall},
+        std::pair{"young_interval_s", job.young_interval_s},
+        std::pair{"daly_interval_s", job.daly_interval_s}}) {
+    if (job.saves && seconds)
+      tree.rows.emplace_back(name, *seconds);
     else
       tree.rows.emplace_back(name, nullptr);
   }
@@ -39,21 +40,44 @@ FigureTree job_tree(const ClusterFigures& cluster, const ClusterJobFigures& job)
 
 using Out = std::back_insert_iterator<std::string>;
 
+std::string or_none(std::optional<double> seconds) {
+  return seconds ? seconds_text(*seconds) : "none";
+}
+
+void checkpoint_line(Out out, const ClusterJobFigures& job) {
+  if (!job.checkpoint_interval_s)
+    fmt::format_to(out, "  checkpoints        none, as nothing fails\n");
+  else
+    fmt::format_to(out, "  checkpoints        every {}, which takes {}; best by Young {}, by Daly {}\n",
+                   seconds_text(*job.checkpoint_interval_s), seconds_text(job.checkpoint_stall_s),
+                   or_none(job.young_interval_s), or_none(job.daly_interval_s));
+}
+
+void end_line(Out out, const ClusterJobFigures& job) {
+  if (!job.end_s.known)
+    fmt::format_to(out, "  end                -, as it arrives after all that is simulated\n");
+  else if (job.has_work)
+    fmt::format_to(out, "  end                at {} ({} to {}), done in {:.0f}% of the courses\n",
+                   seconds_text(job.end_s.mean), seconds_text(job.end_s.low), seconds_text(job.end_s.high),
+                   100 * job.done);
+}
+
 void job_lines(Out out, const ClusterFigures& cluster, const ClusterJobFigures& job) {
   double all = 0;
   for (const RunSpread& item : job.items) all += item.mean;
-  fmt::format_to(out, "\n{} on {} nodes: effective {:.2f}% of its time ({:.2f} to {:.2f})\n", job.name,
-                 grouped(job.nodes), 100 * job.effective.mean, 100 * job.effective.low,
-                 100 * job.effective.high);
+  fmt::format_to(out, "\n{} on {} nodes: ", job.name, grouped(job.nodes));
+  if (job.effective.known)
+    fmt::format_to(out, "effective {:.2f}% of its time since it started ({:.2f} to {:.2f})\n",
+                   100 * job.effective.mean, 100 * job.effective.low, 100 * job.effective.high);
+  else
+    fmt::format_to(out, "never started\n");
+  end_line(out, job);
   if (job.mtbf_h.known)
     fmt::format_to(out, "  interruptions      {:.1f} ({:.0f} to {:.0f}), one in {:.3g} h\n",
                    job.interruptions.mean, job.interruptions.low, job.interruptions.high, job.mtbf_h.mean);
   else
     fmt::format_to(out, "  interruptions      none\n");
-  if (job.saves)
-    fmt::format_to(out, "  checkpoints        every {}, which takes {}; best by Young {}, by Daly {}\n",
-                   seconds_text(job.checkpoint_interval_s), seconds_text(job.checkpoint_stall_s),
-                   seconds_text(job.young_interval_s), seconds_text(job.daly_interval_s));
+  if (job.saves) checkpoint_line(out, job);
   for (std::size_t i = 0; i < job.items.size(); ++i) {
     if (job.items[i].mean <= 0) continue;
     fmt::format_to(out, "  {:<18} {:>10}  {:6.3f}%  {}\n", to_string(static_cast<TimeItem>(i)),

@@ -1,6 +1,8 @@
 // What courses of a cluster come to: figures that no course has are not there.
 #include "workloads/cluster/cluster_figures.h"
 
+#include <cmath>
+
 #include "hw/error.h"
 #include "tests/catch.h"
 #include "workloads/report/report_cluster.h"
@@ -37,6 +39,42 @@ TEST_CASE("who saves nothing has no interval between checkpoints") {
   CHECK_THAT(cluster_text(cluster_figures(plan, 1)), Catch::Contains("best by Young"));
   plan.checkpoint.policy = CheckpointPolicy::kNone;
   CHECK_THAT(cluster_text(cluster_figures(plan, 1)), !Catch::Contains("best by Young"));
+}
+
+// A formula that takes all of the time for that between faults would say 600 s x 100 h: 3.04 h.
+TEST_CASE("where nothing fails no interval between checkpoints is the best") {
+  ClusterPlan plan = one_after_the_other();
+  const ClusterFigures given = cluster_figures(plan, 1);
+  CHECK(given.jobs[0].checkpoint_interval_s == 3600.0);
+  CHECK_FALSE(given.jobs[0].young_interval_s);
+  CHECK_FALSE(given.jobs[0].daly_interval_s);
+  CHECK_THAT(cluster_text(given), Catch::Contains("best by Young none, by Daly none"));
+  plan.checkpoint = {.policy = CheckpointPolicy::kSync, .choice = IntervalChoice::kYoung};
+  plan.checkpoint.storage = {1e9};
+  for (ClusterJob& job : plan.jobs) job.state = {600e9};
+  const ClusterFigures none = cluster_figures(plan, 1);
+  CHECK_FALSE(none.jobs[0].checkpoint_interval_s);
+  CHECK(none.jobs[0].items[static_cast<int>(TimeItem::kCheckpoint)].mean == 0);
+  CHECK_THAT(cluster_text(none), Catch::Contains("checkpoints        none, as nothing fails"));
+  // Faults at stated times say how far apart they are: one in 100 h.
+  plan.trace = {{.time = kHour * 15, .node = 0, .kind = 0}};
+  const ClusterFigures traced = cluster_figures(plan, 1);
+  CHECK(*traced.jobs[0].young_interval_s == Approx(std::sqrt(2 * 600.0 * 360'000)));
+}
+
+TEST_CASE("who arrives after the end has neither an end nor effective time") {
+  ClusterPlan plan = one_after_the_other();
+  plan.jobs[1].arrival = kHour * 200;
+  const ClusterFigures figures = cluster_figures(plan, 1);
+  CHECK(figures.jobs[0].end_s.mean == Approx(36'000).epsilon(0.01));
+  CHECK(figures.jobs[0].done == 1);
+  CHECK_FALSE(figures.jobs[1].end_s.known);
+  CHECK_FALSE(figures.jobs[1].effective.known);
+  const std::string text = cluster_text(figures);
+  CHECK_THAT(text, Catch::Contains("of its time since it started"));
+  CHECK_THAT(text,
+             Catch::Contains("  end                at 10 h (10 h to 10 h), done in 100% of the courses"));
+  CHECK_THAT(text, Catch::Contains("b on 1 nodes: never started"));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // gives.
 #include "workloads/cluster/cluster_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -104,12 +105,14 @@ TEST_CASE("copies in peers' memory survive one node and not two of them") {
   memory.trace = {{{6'300'000'000'000}, 2, 0}};
   // Cycles of 601 s: 10 of them and 290 s.
   CHECK(only_job(memory).of(TimeItem::kRecomputed) == 290_s);
-  CHECK(only_job(memory).of(TimeItem::kRestart) == 92_s);  // 90 s, and a second each from the peer and the host
+  CHECK(only_job(memory).of(TimeItem::kRestart) ==
+        92_s);                 // 90 s, and a second each from the peer and the host
   memory.faults[0].nodes = 2;  // nodes 2 and 3 at once
   memory.nodes = 6;
   const JobCourse both = only_job(memory);
   CHECK(both.of(TimeItem::kRecomputed) == 290_s);  // storage had the same copy 3.2 s later
-  // A quarter of an hour to storage takes every second copy; the 9th would be there at 5,408 + 901 s, the 7th is.
+  // A quarter of an hour to storage takes every second copy; the 9th would be there at 5,408 + 901 s, the 7th
+  // is.
   memory.checkpoint.storage = {32e9 / 900};
   CHECK(only_job(memory).of(TimeItem::kRecomputed) == Time{(6290 - 7 * 600) * 1'000'000'000LL});
   CHECK(only_job(memory).of(TimeItem::kRestart) == 990_s);  // which storage alone has
@@ -186,6 +189,38 @@ TEST_CASE("a job ends when its work is done and the next one gets its nodes") {
         Time{10 * kHour.ns} + Time{9 * 60'000'000'000});  // nine checkpoints, none at the end
   CHECK(course.jobs[1].of(TimeItem::kQueued) == course.jobs[0].end);
   CHECK(course.jobs[1].end == course.jobs[0].end + kHour);
+}
+
+// 10 nodes: a has 6 for a day, d the other 4 from 1 h to 13 h; b, which came before c, waits for 6 of them,
+// and c behind it, in whatever order they stand in the file.
+TEST_CASE("jobs get nodes in the order of their arrival") {
+  ClusterPlan four = plan();
+  four.nodes = 10;
+  four.checkpoint.policy = CheckpointPolicy::kNone;
+  four.jobs = {{.name = "a", .nodes = 6, .work = kHour * 24},
+               {.name = "b", .nodes = 6, .arrival = kHour * 2, .work = kHour * 48},
+               {.name = "c", .nodes = 4, .arrival = kHour * 3, .work = kHour * 12},
+               {.name = "d", .nodes = 4, .arrival = kHour, .work = kHour * 12}};
+  for (const bool reversed : {false, true}) {
+    INFO(reversed);
+    if (reversed) std::reverse(four.jobs.begin(), four.jobs.end());
+    const ClusterCourse course = run_cluster(four, 1);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::string& name = four.jobs[i].name;
+      const Time queued = name == "b" ? kHour * 22 : name == "c" ? kHour * 21 : Time{};
+      CHECK(course.jobs[i].of(TimeItem::kQueued) == queued);
+    }
+  }
+}
+
+// Steps of an hour, saved when the step is over that runs after 90 minutes: not before 2 h.
+TEST_CASE("there is state to save only at the end of a step") {
+  ClusterPlan one = plan();
+  one.checkpoint.interval = Time{90 * 60'000'000'000};
+  one.jobs[0].step = kHour;
+  one.trace = {{Time{100 * 60'000'000'000}, 2, 1}};
+  CHECK(only_job(one).of(TimeItem::kRecomputed) == Time{100 * 60'000'000'000});
+  CHECK(only_job(one).interval == kHour * 2);
 }
 
 // Whatever happens, every nanosecond of a job is in exactly one item, and no item is negative.

@@ -42,6 +42,8 @@ QueueRun::QueueRun(const QueueInputs& inputs, std::uint64_t load_seed, std::uint
 // Of checkpoints, by shape, pool and size.
 void QueueRun::set_costs() {
   const QueuePlan& plan = in_.plan;
+  int nodes = 0;
+  for (const CardPool& pool : plan.pools) nodes += pool.nodes;
   for (int s = 0; s < static_cast<int>(plan.shapes.size()); ++s) {
     const JobShape& shape = plan.shapes[s];
     cost_first_.push_back(static_cast<int>(costs_.size()));
@@ -49,12 +51,13 @@ void QueueRun::set_costs() {
       for (int size = 0; size < static_cast<int>(shape.sizes.size()); ++size) {
         ClusterPlan of = in_.cluster;
         of.devices_per_node = plan.pools[p].cards;
+        of.nodes = nodes;
         ClusterJob job;
         job.nodes = std::max(1, shape.sizes[size] / of.devices_per_node);
         if (shape.kind != JobClass::kInference)
           job.step = time_from_seconds(in_.steps.at(s, p, size).seconds);
         const CheckpointCosts costs = checkpoint_costs(of.checkpoint, shape.state, shape.sizes[size]);
-        costs_.push_back({costs, checkpoint_interval(of, job, costs)});
+        costs_.push_back({costs, interval_or_never(of, job, costs)});
       }
     }
   }
