@@ -45,11 +45,11 @@ FigureTree shape_tree(const QueueFigures& figures, const ShapeOfCluster& shape) 
   FigureTree tree, pools, simulated;
   add(tree, "card_hours", shape.card_hours);
   add(tree, "tokens", shape.tokens);
-  if (shape.cost_usd.mean > 0) {
-    add(tree, "cost_usd", shape.cost_usd);
-    tree.rows.emplace_back("usd_per_million_tokens",
-                           1e6 * shape.cost_usd.mean / std::max(1.0, shape.tokens.mean));
-  }
+  add(tree, "cost_usd", shape.cost_usd);
+  if (const auto usd = shape.usd_per_million_tokens())
+    tree.rows.emplace_back("usd_per_million_tokens", *usd);
+  else
+    tree.rows.emplace_back("usd_per_million_tokens", nullptr);
   for (std::size_t p = 0; p < shape.pools.size(); ++p)
     pools.parts.emplace_back(figures.pool_names[p], spread_tree(shape.pools[p]));
   tree.parts.emplace_back("pools", std::move(pools));
@@ -127,9 +127,10 @@ void shape_lines(Out out, const QueueFigures& figures) {
       if (shape.pools[p].mean > 0.0005)
         fmt::format_to(out, " {} {:.0f}%", figures.pool_names[p], 100 * shape.pools[p].mean);
     }
-    if (shape.cost_usd.mean > 0 && shape.tokens.mean > 0)
-      fmt::format_to(out, "; {:.3g} USD a million tokens", 1e6 * shape.cost_usd.mean / shape.tokens.mean);
-    fmt::format_to(out, "\n");
+    if (const auto usd = shape.usd_per_million_tokens())
+      fmt::format_to(out, "; {:.3g} USD a million tokens\n", *usd);
+    else
+      fmt::format_to(out, "; - USD a million tokens\n");
   }
   for (const SimulatedShape& row : figures.simulated) {
     if (!row.step.why.empty())
@@ -204,7 +205,7 @@ std::string queues_text(const QueueFigures& figures) {
                  figures.beyond_quota.mean, figures.kept_from_owner.mean);
   fmt::format_to(out, "  energy             {:.4g} MWh at the meter, at most {:.4g} MW\n",
                  figures.energy_j.mean / 3.6e9, figures.peak_w.mean / 1e6);
-  if (figures.throttled_s.mean > 0)
+  if (figures.throttled_s.mean > 0 || figures.over_cap_s.mean > 0)
     fmt::format_to(out, "  clocks held down   {}, above the cap even so {}\n",
                    hours(figures.throttled_s.mean), hours(figures.over_cap_s.mean));
   if (figures.cost_usd.mean > 0)

@@ -90,3 +90,20 @@ TEST_CASE("a service wants its peak by day and its night's share at night") {
   // Six hours after the peak it stands in the middle: (1 + 0.25) / 2 of 40.
   CHECK(wanted_replicas(plan, service, Time{21 * kHour.ns}) == Approx(25).margin(1));
 }
+
+TEST_CASE("a shape without a share of the jobs has none and asks for nothing") {
+  QueuePlan plan = plan_of(20);
+  plan.shapes[1].jobs = 0;
+  const std::vector<DrawnJob> jobs = draw_load(plan, kMonth, 7);
+  CHECK(jobs.size() == 20);
+  for (const DrawnJob& job : jobs) CHECK(job.shape == 0);
+  CHECK(offered_card_seconds(plan, jobs, kMonth) == Approx(1.1 * 1000 * kMonth.seconds()).epsilon(1e-6));
+}
+
+// Each of the small ones gets the one job that it has to have, and all are as many as were asked for.
+TEST_CASE("there are no more jobs than were asked for however small the shares of some") {
+  QueuePlan plan = plan_of(20);
+  for (int i = 0; i < 4; ++i) plan.shapes.push_back(plan.shapes[0]);
+  for (std::size_t s = 1; s < plan.shapes.size(); ++s) plan.shapes[s].jobs = 0.01;
+  CHECK(draw_load(plan, kMonth, 7).size() == 20);
+}

@@ -97,7 +97,7 @@ TEST_CASE("no more is allocated than is attainable where a cap lowers clocks") {
   add_service(setting);
   add_power(setting);
   setting.plan.shapes[2].night = 0;
-  setting.plan.caps = {{.from = {}, .until = kForever, .watts = {64'750}}};
+  setting.plan.caps = {{.from = {}, .until = kForever, .watts = {64'800}}};  // two at 0.4: 64,768
   setting.add(2, 0, {}, kHour * 1000);
   setting.jobs[0].replicas = 2;
   const QueueCourse course = setting.run();
@@ -127,6 +127,72 @@ TEST_CASE("jobs that wait to the end count with what they have waited") {
   CHECK_FALSE(figures.queues[1].wait_p50_s.known);
   CHECK_FALSE(figures.queues[1].slowdown_p50.known);
   CHECK_THAT(queues_text(figures), Catch::Contains("-         -         -         -        0"));
+}
+
+// Half of the shape's card time is of a pool without a price: its tokens have no cost to stand beside.
+TEST_CASE("what tokens cost is not known where some of their cards have no price") {
+  QueueSetting setting;
+  setting.plan.pools.push_back({.name = "b", .nodes = 16, .nodes_per_leaf = 4});
+  setting.plan.pools[0].card_price = {2};
+  setting.plan.shapes[0].pools = {0, 1};
+  setting.plan.scheduler.chips = ChipRule::kFirst;
+  setting.steps = ShapeSteps(setting.plan);
+  for (const int pool : {0, 1}) {
+    setting.steps.at(0, pool, 2).seconds = 1;
+    setting.steps.at(0, pool, 2).tokens_per_s = 1000;
+  }
+  setting.add(0, 2, {}, kHour * 10);
+  const QueueFigures one = figures_of(setting);
+  CHECK(*one.shapes[0].usd_per_million_tokens() == Approx(1e6 * 2 * 128 * (10 + 1 / 60.0) / 36e6));
+  setting.add(0, 2, {}, kHour * 10);
+  const QueueFigures two = figures_of(setting);
+  CHECK_FALSE(two.shapes[0].cost_usd.known);
+  CHECK_FALSE(two.shapes[0].usd_per_million_tokens());
+  CHECK_THAT(queues_text(two), Catch::Contains("; - USD a million tokens"));
+}
+
+// No cards are left for it: it waits to its own end, and not to that of all time.
+TEST_CASE("a service that nobody served waits until it ends and is not done") {
+  QueueSetting setting;
+  add_service(setting);
+  setting.plan.queues = {{.name = "first", .quota = 1}, {.name = "second", .quota = 0}};
+  setting.plan.shapes[0].preemptible = false;
+  setting.add(0, 2, {}, kHour * 1000);
+  setting.add(2, 0, kHour, kHour * 10);
+  const QueueFigures figures = figures_of(setting);
+  CHECK(figures.queues[1].wait_p50_s.mean == Approx(36'000));
+  CHECK(figures.queues[1].longest_wait_s.mean == Approx(36'000));
+  CHECK(figures.queues[1].done.mean == 0);
+  CHECK_FALSE(figures.queues[1].slowdown_p50.known);
+}
+
+// Two and a half replicas are asked for by day and night: three are up, and make what is asked for.
+TEST_CASE("a service makes no more tokens than it is asked for") {
+  QueueSetting setting;
+  add_service(setting);
+  setting.plan.shapes[2].night = 0;
+  setting.cluster.duration = kHour * 240;
+  setting.add(2, 0, {}, kHour * 240);
+  setting.jobs[0].replicas = 5;
+  const QueueCourse course = setting.run();
+  CHECK(course.jobs[0].tokens == Approx(2.5 * 864'000).epsilon(0.001));
+  CHECK(course.jobs[0].tokens <= 2.5 * 864'000);
+  CHECK((course.jobs[0].cards > CardTime{8} * 3 * setting.cluster.duration.ns * 95 / 100));
+}
+
+// At the lowest clock a job of 64 cards draws 3.07 kW, which the first 10 hours leave for one of them.
+TEST_CASE("a job does not start while a cap could not be kept with it") {
+  QueueSetting setting;
+  add_power(setting);
+  setting.plan.caps = {{.from = {}, .until = kHour * 10, .watts = {68'000}}};
+  setting.add(0, 1, {}, kHour * 20);
+  setting.add(1, 1, {}, kHour * 20);
+  const QueueCourse course = setting.run();
+  CHECK(course.jobs[0].first_start == Time{});
+  CHECK(course.jobs[1].first_start == kHour * 10);
+  CHECK((course.pools[0].of(CardItem::kPower) == CardTime{64} * (kHour * 10).ns));
+  CHECK(course.over_cap_s == 0);
+  CHECK((course.pools[0].all() == whole(setting)));
 }
 
 // Storage alone has it after two nodes broke, and gives it back in 10 s; peers and hosts take 3.125 s.

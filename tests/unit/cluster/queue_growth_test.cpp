@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "hw/error.h"
+#include "tests/catch.h"
 #include "tests/unit/cluster/queue_setting.h"
 #include "workloads/cluster/queue/queue_bound.h"
-#include "tests/catch.h"
 
 namespace moebius {
 namespace {
@@ -57,6 +57,43 @@ TEST_CASE("an idle spare makes a job larger until a fault asks for it") {
   setting.plan.scheduler.lend_spares = false;
   setting.run(1, listeners);
   CHECK(happened(0, QueueEvent::What::kGrown) == 0);
+}
+
+// Two jobs of 64 cards hold all 16 nodes, one of which breaks. Without spares nobody has any to give back:
+// the first waits for the repair. With one spare it is lent, and comes back from who borrowed it.
+TEST_CASE("a fault takes nodes from others only where spares are lent") {
+  for (const int spares : {0, 1}) {
+    INFO(spares);
+    QueueSetting setting;
+    setting.plan.pools[0].spares = spares;
+    setting.plan.queues = {{.name = "first", .quota = 0.5}, {.name = "second", .quota = 0.5, .priority = 5}};
+    setting.add(0, 1, {}, kHour * 60);
+    setting.add(1, 1, {}, kHour * 60);
+    setting.cluster.trace = {{.time = kHour * 5, .node = 0, .kind = 0}};
+    const QueueCourse course = setting.run();
+    CHECK(course.jobs[0].interrupted + course.jobs[1].interrupted == 1);
+    CHECK(course.jobs[0].preempted + course.jobs[1].preempted == spares);
+    CHECK((course.pools[0].all() == whole(setting)));
+  }
+}
+
+// Each of 16 jobs has a node; that of the first queue breaks. The second has a better priority and no more
+// than is its own.
+TEST_CASE("a fault takes nothing from who holds no more than its quota") {
+  QueueSetting setting;
+  setting.plan.shapes.clear();
+  setting.add_shape(0, {8});
+  setting.add_shape(1, {8});
+  setting.plan.queues = {{.name = "low", .quota = 0.0625}, {.name = "high", .quota = 0.9375, .priority = 5}};
+  setting.add(0, 0, {}, kHour * 60);
+  for (int i = 0; i < 15; ++i) setting.add(1, 0, {}, kHour * 60);
+  for (int node = 0; node < 16; ++node) {
+    setting.cluster.trace = {{.time = kHour * 5, .node = node, .kind = 0}};
+    const QueueCourse course = setting.run();
+    int preempted = 0;
+    for (const QueueJobCourse& job : course.jobs) preempted += job.preempted;
+    CHECK(preempted == 0);
+  }
 }
 
 // One node: the job on all of it shrinks to half when its owner comes, who gets the other half.

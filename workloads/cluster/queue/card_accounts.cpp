@@ -7,7 +7,7 @@ namespace moebius {
 namespace {
 constexpr std::array<std::string_view, kNumCardItems> kNames{
     "useful",     "served", "slowed", "recomputed", "checkpoint", "starting", "fault", "spare",
-    "fragmented", "quota",  "held",   "too_few",    "ungrown",    "idle",     "broken"};
+    "fragmented", "quota",  "held",   "power",      "too_few",    "ungrown",  "idle",  "broken"};
 }  // namespace
 
 std::string_view to_string(CardItem item) {

@@ -22,6 +22,7 @@ enum class CardItem : std::uint8_t {
   kFragmented,  // free: a job waits that needs no more cards, but they do not stand together
   kQuota,       // free: jobs wait that would fit, but their queues have what is theirs
   kHeld,        // free: jobs wait that would fit, but would delay one before them
+  kPower,       // free: jobs wait that would fit, but a cap could not be kept with the first of them
   kTooFew,      // free: every job that waits needs more
   kUngrown,  // free: nobody waits; an elastic job that could be larger was just resized, lacks cards or ends
              // soon

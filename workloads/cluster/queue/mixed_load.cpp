@@ -41,8 +41,8 @@ int draw_by(const std::vector<double>& weights, RandomStream& random) {
   return static_cast<int>(i);
 }
 
-// How many jobs of each shape: their shares of the whole, at least one each, the rest to the largest
-// remainders.
+// How many jobs of each shape: their shares of the whole, at least one each that has a share, the rest to the
+// largest remainders. What is given to the smallest is taken from the largest.
 std::vector<int> jobs_by_shape(const QueuePlan& plan) {
   double all = 0;
   for (const JobShape& shape : plan.shapes) all += shape.jobs;
@@ -51,12 +51,13 @@ std::vector<int> jobs_by_shape(const QueuePlan& plan) {
   int given = 0;
   for (std::size_t s = 0; s < plan.shapes.size(); ++s) {
     const double exact = plan.load.jobs * plan.shapes[s].jobs / all;
-    counts.push_back(std::max(1, static_cast<int>(exact)));
-    rests.emplace_back(counts.back() - exact, static_cast<int>(s));
+    counts.push_back(exact > 0 ? std::max(1, static_cast<int>(exact)) : 0);
+    if (exact > 0) rests.emplace_back(counts.back() - exact, static_cast<int>(s));
     given += counts.back();
   }
   std::sort(rests.begin(), rests.end());
   for (std::size_t i = 0; given < plan.load.jobs; ++given, ++i) ++counts[rests[i % rests.size()].second];
+  for (; given > plan.load.jobs; --given) --*std::max_element(counts.begin(), counts.end());
   return counts;
 }
 
@@ -124,7 +125,7 @@ std::string_view to_string(JobClass kind) {
 std::vector<DrawnJob> draw_load(const QueuePlan& plan, Time duration, std::uint64_t seed) {
   double cards = 0, shares = 0;
   for (const CardPool& pool : plan.pools) cards += static_cast<double>(pool.all_cards());
-  for (const JobShape& shape : plan.shapes) shares += shape.card_time;
+  for (const JobShape& shape : plan.shapes) shares += shape.jobs > 0 ? shape.card_time : 0;
   const double wanted = plan.load.demand * cards * duration.seconds();
   const std::vector<int> counts = jobs_by_shape(plan);
   std::vector<DrawnJob> all;
@@ -142,13 +143,17 @@ std::vector<DrawnJob> draw_load(const QueuePlan& plan, Time duration, std::uint6
   return all;
 }
 
-int wanted_replicas(const QueuePlan& plan, const DrawnJob& job, Time now) {
+double demand_of(const QueuePlan& plan, const DrawnJob& job, Time now) {
   const JobShape& shape = plan.shapes[job.shape];
   const auto hour = static_cast<std::uint64_t>(now.seconds() / kHour.seconds());
   RandomStream random(RandomStream::finalise(job.key + hour * RandomStream::kGolden));
   const double level = mean_level(shape) + (1 - shape.night) / 2 * swing(now.seconds(), plan.load.peak_hour);
   const double wanted = job.replicas * level * std::exp(plan.load.noise * random.normal());
-  return std::clamp(static_cast<int>(std::ceil(wanted)), 1, job.replicas);
+  return std::clamp(wanted, 0.0, static_cast<double>(job.replicas));
+}
+
+int wanted_replicas(const QueuePlan& plan, const DrawnJob& job, Time now) {
+  return std::max(1, static_cast<int>(std::ceil(demand_of(plan, job, now))));
 }
 
 double offered_card_seconds(const QueuePlan& plan, const std::vector<DrawnJob>& jobs, Time duration) {

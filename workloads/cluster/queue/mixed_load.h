@@ -19,13 +19,17 @@ struct DrawnJob {
   std::uint64_t key = 0;  // of the noise of its demand
 };
 
-// In the order of arrival. Every shape has at least one job. Lengths are lognormal within a shape; one factor
+// In the order of arrival. Every shape has at least one job, but one
+// whose share of them is 0, which asks for nothing. Lengths are lognormal within a shape; one factor
 // a shape makes its card time the stated share of load.demand x the cluster's. Arrivals thin out at night and
 // at weekends (time 0 is a Monday, 0 o'clock); the first load.backlog of the jobs are there at 0.
 std::vector<DrawnJob> draw_load(const QueuePlan& plan, Time duration, std::uint64_t seed);
 
-// Replicas that a service wants in the hour of `now`: between its night and its peak by a cosine of the day,
-// with noise that hangs on the job and the hour alone; at least 1, at most job.replicas.
+// What a service is asked for in the hour of `now`, in replicas that are busy all the time: between its night
+// and its peak by a cosine of the day, with noise that hangs on the job and the hour alone; at most
+// job.replicas.
+double demand_of(const QueuePlan& plan, const DrawnJob& job, Time now);
+// Whole ones for that, at least 1.
 int wanted_replicas(const QueuePlan& plan, const DrawnJob& job, Time now);
 
 // Card time that the jobs ask for within the duration, of a job without what lies after the end. Services: at

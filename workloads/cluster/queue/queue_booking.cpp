@@ -15,8 +15,27 @@ Time without_slowed(Time time, double longer) {
 
 }  // namespace
 
+// Tokens of a service since the last time: those of the replicas that are up, but no more than are asked for,
+// as whole replicas could make more.
+void QueueRun::book_tokens(int job) {
+  ServedDemand& demand = demand_[job];
+  const double past = (now_ - demand.since).seconds();
+  demand.since = now_;
+  if (past <= 0) return;
+  double rate = 0, most = 0;
+  for (int r = first_run_[job]; r < end_of_runs(job); ++r) {
+    const QueuedRun& run = runs_[r];
+    if (run.stage != RunStage::kRunning) continue;
+    const ShapeStep& step = in_.steps.at(run.shape, run.pool, run.size);
+    rate += step.tokens_per_s / longer_of(run);
+    most = demand.replicas * step.tokens_per_s * step.seconds / run.reference;
+  }
+  course_.jobs[job].tokens += std::min(rate, most) * past;
+}
+
 // What the time since the last booking was for.
 void QueueRun::book(QueuedRun& run) {
+  if (run.service) book_tokens(run.job);
   const Time past = now_ - run.since;
   run.since = now_;
   if (past.ns <= 0 || run.cards == 0) return;
@@ -41,8 +60,6 @@ void QueueRun::book(QueuedRun& run) {
         const Time served = without_slowed(past, longer);
         account.add(CardItem::kServed, run.cards, served);
         account.add(CardItem::kSlowed, run.cards, past - served);
-        course_.jobs[run.job].tokens +=
-            in_.steps.at(run.shape, run.pool, run.size).tokens_per_s * past.seconds() / longer;
         break;
       }
       JobCourse& course = run.progress->course();
@@ -66,7 +83,9 @@ void QueueRun::book(QueuedRun& run) {
   QueueJobCourse& of = course_.jobs[run.job];
   of.cards += account.all();
   of.by_pool[run.pool] += account.all();
-  of.cost_usd += static_cast<double>(account.all()) * 1e-9 / 3600 * in_.plan.pools[run.pool].card_price.value;
+  const UsdPerHour price = in_.plan.pools[run.pool].card_price;
+  of.cost_usd += static_cast<double>(account.all()) * 1e-9 / 3600 * price.value;
+  of.priced = of.priced && price.value > 0;
 }
 
 // Free and broken cards since the last time, as they were then.

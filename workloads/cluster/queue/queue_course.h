@@ -15,7 +15,8 @@ namespace moebius {
 // Of one drawn job; of a service all its replicas together.
 struct QueueJobCourse {
   DrawnJob job;
-  bool started = false, done = false;
+  bool started = false, over = false;
+  bool done = false;      // over, and worked: a service that ends before anybody served it is not
   Time first_start = {};  // where it started
   Time end = {};          // of its work, or of the time
   Time waited = {};       // in the queue, all times together; a service: of all its replicas
@@ -24,7 +25,8 @@ struct QueueJobCourse {
   int preempted = 0, resized = 0, interrupted = 0;
   CardTime cards = 0;  // that it held
   std::vector<CardTime> by_pool = {};
-  double tokens = 0, cost_usd = 0;  // of its cards; where their price is known
+  double tokens = 0, cost_usd = 0;  // of its cards, where their price is known;
+  bool priced = true;               // false: it held some whose price is not
 };
 
 // A job's cards over time; consecutive ones with the same cards are one.

@@ -185,6 +185,7 @@ void QueueRun::found(QueuedRun& run) {
 void QueueRun::replace_nodes(QueuedRun& run) {
   CardMap& map = maps_[run.pool];
   const RecoveryPlan& recovery = in_.cluster.recovery;
+  run.claims = false;
   std::int64_t missing = cards_of(run, run.size) - run.cards;
   if (missing > 0 && !map.can_place(static_cast<int>(missing), true)) {
     if (const std::optional<Time> when = claim_spares(run, missing))

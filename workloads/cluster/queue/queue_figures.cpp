@@ -42,7 +42,8 @@ std::vector<double> of_jobs(const QueueInputs& inputs, const QueueCourse& course
   std::vector<double> values;
   for (const QueueJobCourse& job : course.jobs) {
     if (inputs.plan.shapes[job.job.shape].queue != queue) continue;
-    if (job.job.arrival < inputs.cluster.duration) values.push_back(take(job));
+    if (job.job.arrival >= inputs.cluster.duration) continue;
+    if (const std::optional<double> value = take(job)) values.push_back(*value);
   }
   return values;
 }
@@ -58,12 +59,13 @@ QueueOfCluster queue_of(const QueueInputs& inputs, int queue, const std::vector<
     return quota_time > 0 ? static_cast<double>(course.queues[queue].held()) / quota_time : 0;
   });
   // Of what is not over by the end, what it has come to by then.
-  const Time end = inputs.cluster.duration;
-  const auto first_wait = [&](const QueueJobCourse& job) {
-    return ((job.started ? job.first_start : end) - job.job.arrival).seconds();
+  const auto first_wait = [](const QueueJobCourse& job) {
+    return ((job.started ? job.first_start : job.end) - job.job.arrival).seconds();
   };
-  const auto slowdown = [&](const QueueJobCourse& job) {
-    const double lasted = ((job.done ? job.end : end) - job.job.arrival).seconds() / job.ideal.seconds();
+  // A service that nobody served before it ended was never slow.
+  const auto slowdown = [](const QueueJobCourse& job) -> std::optional<double> {
+    if (job.over && !job.done) return std::nullopt;
+    const double lasted = (job.end - job.job.arrival).seconds() / job.ideal.seconds();
     return job.done ? lasted : std::max(1.0, lasted);
   };
   const auto waits = [&](double at) {
@@ -116,6 +118,10 @@ ShapeOfCluster shape_of(const QueueInputs& inputs, int shape, const std::vector<
   of.card_hours = sum([](const QueueJobCourse& job) { return static_cast<double>(job.cards) / 3.6e12; });
   of.tokens = sum([](const QueueJobCourse& job) { return job.tokens; });
   of.cost_usd = sum([](const QueueJobCourse& job) { return job.cost_usd; });
+  // Tokens of cards without a price would stand beside the cost of the others.
+  for (const QueueCourse& course : courses)
+    for (const QueueJobCourse& job : course.jobs)
+      if (job.job.shape == shape && !job.priced) of.cost_usd.known = false;
   for (std::size_t p = 0; p < inputs.plan.pools.size(); ++p) {
     of.pools.push_back(over(courses, [&](const QueueCourse& course) {
       CardTime part = 0, whole = 0;

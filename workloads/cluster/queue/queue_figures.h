@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace moebius {
 struct QueueOfCluster {
   std::string name;
   RunSpread held;  // card time, of its quota's; above 1: borrowed
-  // From arrival to first start; of jobs that never started to the end of time, as long as that at least.
+  // From arrival to first start; of jobs that never started to the end of time, as long as that at least, of
+  // services that nobody served to their own end.
   RunSpread wait_p50_s, wait_p95_s, wait_max_s;
   // From arrival to end, over the run time as asked for; of jobs that were not done by the end of time as
   // much as that at least, and 1.
@@ -26,7 +28,14 @@ struct QueueOfCluster {
 struct ShapeOfCluster {
   std::string name;
   std::vector<RunSpread> pools;  // card time, by pool, over that of all its jobs
-  RunSpread card_hours, tokens, cost_usd;
+  RunSpread card_hours, tokens;
+  RunSpread cost_usd;  // unknown where some of its cards have no price
+
+  // Nothing where that is not known, or there are none.
+  std::optional<double> usd_per_million_tokens() const {
+    if (!cost_usd.known || tokens.mean <= 0) return std::nullopt;
+    return 1e6 * cost_usd.mean / tokens.mean;
+  }
 };
 
 struct SimulatedShape {  // what was simulated of a shape alone

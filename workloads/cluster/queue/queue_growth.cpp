@@ -1,6 +1,7 @@
 // Elastic jobs follow what there is: they grow into cards that nobody waits for, on spares too where these
 // are lent, and shrink for replicas that find none.
 #include <algorithm>
+#include <tuple>
 
 #include "workloads/cluster/queue/queue_run.h"
 
@@ -20,8 +21,8 @@ int QueueRun::next_size(const QueuedRun& run) {
   // Below what it asked for it grows again at once.
   if (run.size >= run.asked && now_ - run.settled_since < in_.plan.scheduler.settle) return -1;
   const std::int64_t more = cards_of(run, next) - run.cards;
-  if (reserved_of(run.queue, pool).set || reserved_of(kEverybody, pool).set ||
-      !maps_[pool].can_place(static_cast<int>(more), lends_spares_to(run)))
+  if (reserved_of(run.queue, pool).set || reserved_of(kEverybody, pool).set || cap_holds_ ||
+      !cap_allows(pool, more) || !maps_[pool].can_place(static_cast<int>(more), lends_spares_to(run)))
     return -1;
   const bool apart = in_.plan.scheduler.partition == PartitionRule::kStatic;
   if (apart && used(run.queue, pool) + more > quota(run.queue, pool)) return -1;
@@ -52,6 +53,7 @@ bool QueueRun::grow_one(int pool) {
   const int next = best->size + 1;
   const std::int64_t cards = cards_of(*best, next);
   book(*best);
+  pass_watts_ += static_cast<double>(cards - best->cards) * card_watts(pool);
   const bool spares = lends_spares_to(*best);
   for (const NodeCards& held : map.place(static_cast<int>(cards - best->cards), spares))
     best->nodes.push_back(held);
@@ -94,30 +96,67 @@ bool QueueRun::lends_spares_to(const QueuedRun& run) const {
          shape_of(run).preemptible && run.progress.has_value();
 }
 
+// Cards that jobs which lost nodes lack, of one queue or of everybody; not of those who are getting them
+// back.
+std::int64_t QueueRun::lost_cards(int pool, int queue) const {
+  std::int64_t sum = 0;
+  for (const int r : holders_[pool]) {
+    const QueuedRun& run = runs_[r];
+    const bool down = run.stage == RunStage::kDetecting || run.stage == RunStage::kIsolating;
+    if (down && !run.claims && (queue == kEverybody || run.queue == queue))
+      sum += std::max<std::int64_t>(0, cards_of(run, run.size) - run.cards);
+  }
+  return sum;
+}
+
+// Of the cards of spare nodes those that jobs hold beside their own: neither free nor in the place of broken
+// ones. With what was lost all jobs held what is up and not free; what is not spare they have a right to.
+std::int64_t QueueRun::lent_cards(int pool) const {
+  const CardMap& map = maps_[pool];
+  const std::int64_t free_nodes = map.whole_free_cards() + map.spare_cards();
+  const std::int64_t gone = std::int64_t{map.nodes_down()} * map.pool().cards;
+  return std::int64_t{map.pool().spares} * map.pool().cards - gone - free_nodes +
+         lost_cards(pool, kEverybody);
+}
+
+// Who grew gives back first; of the others those whose queues hold more than their quotas do, or what is
+// theirs would be taken for who has no better right to it.
+bool QueueRun::may_hold_spares(QueuedRun& run, const QueuedRun& owner) {
+  if (&run == &owner || run.stage != RunStage::kRunning || !lends_spares_to(run)) return false;
+  if (run.size > run.asked || run.queue == owner.queue) return true;
+  return used(run.queue, run.pool) + lost_cards(run.pool, run.queue) > quota(run.queue, run.pool);
+}
+
+// The size at which a run goes on that gives spares back; -1: it stops.
+int QueueRun::size_without_spares(const QueuedRun& run) const {
+  if (!shape_of(run).elastic || run.size == 0) return -1;
+  const int next = run.size > run.asked ? run.asked : run.size - 1;
+  return next >= least_size(run) && in_.steps.runs(run.shape, run.pool, next) ? next : -1;
+}
+
 // A job that lost nodes finds the spares lent: who holds some saves and gives them back. When that will be;
-// nothing: nobody can.
-std::optional<Time> QueueRun::claim_spares(const QueuedRun& owner, std::int64_t cards) {
-  if (!in_.plan.scheduler.lend_spares || in_.plan.scheduler.partition == PartitionRule::kStatic)
+// nothing: none are lent, or nobody can.
+std::optional<Time> QueueRun::claim_spares(QueuedRun& owner, std::int64_t cards) {
+  if (!in_.plan.scheduler.lend_spares || in_.plan.scheduler.partition == PartitionRule::kStatic ||
+      lent_cards(owner.pool) < cards)
     return std::nullopt;
+  // Who grew before others; of these the lowest priority, who shrinks before who stops, who holds least.
+  const auto rank = [&](const QueuedRun& run, int next) {
+    const int priority = in_.plan.queues[run.queue].priority;
+    return std::tuple{run.size <= run.asked, priority, next < 0, run.cards};
+  };
   QueuedRun* best = nullptr;
   int best_next = kNothing;
   for (const int r : holders_[owner.pool]) {
     QueuedRun& run = runs_[r];
-    if (&run == &owner || run.stage != RunStage::kRunning || !lends_spares_to(run)) continue;
-    int next = -1;
-    if (shape_of(run).elastic && run.size > 0) next = run.size > run.asked ? run.asked : run.size - 1;
-    if (next >= 0 && (next < least_size(run) || !in_.steps.runs(run.shape, run.pool, next))) next = -1;
+    if (!may_hold_spares(run, owner)) continue;
+    const int next = size_without_spares(run);
     if (freed(run, next, cards) < cards) continue;
-    const auto better = [&] {  // who grew before who shrinks before who stops; of these who holds least
-      if (best == nullptr) return true;
-      const int mine = run.size > run.asked ? 2 : next >= 0,
-                others = best->size > best->asked ? 2 : best_next >= 0;
-      return mine != others ? mine > others : run.cards < best->cards;
-    };
-    if (better()) best = &run, best_next = next;
+    if (best == nullptr || rank(run, next) < rank(*best, best_next)) best = &run, best_next = next;
   }
   if (best == nullptr) return std::nullopt;
   save_and(*best, best_next);
+  owner.claims = true;
   return best->stage_end;
 }
 

@@ -10,6 +10,7 @@ void QueueRun::give_cards() {
   reserved_.assign(reserved_.size(), {});
   promised_.assign(promised_.size(), 0);
   no_room_.assign(maps_.size(), std::numeric_limits<std::int64_t>::max());
+  begin_cap();
   const std::vector<int> order = in_order();
   give_own(order);
   if (in_.plan.scheduler.partition == PartitionRule::kBorrow) lend(order);
@@ -40,7 +41,9 @@ void QueueRun::give_own(const std::vector<int>& order) {
   std::vector<int> later;
   for (const int r : order) {
     QueuedRun& run = runs_[r];
-    if (run.stage != RunStage::kWaiting || blocked_queue_[run.queue] != 0 || try_start(run, true)) continue;
+    if (run.stage != RunStage::kWaiting) continue;
+    if (held_by_cap(run)) break;
+    if (blocked_queue_[run.queue] != 0 || try_start(run, true)) continue;
     if (could_borrow(run)) {
       if (!has_right(run)) continue;
       blocked_queue_[run.queue] = 1;
@@ -62,8 +65,9 @@ void QueueRun::lend(const std::vector<int>& order) {
   begin_round();
   for (const int r : order) {
     QueuedRun& run = runs_[r];
-    if (run.stage != RunStage::kWaiting || blocked_queue_[run.queue] != 0) continue;
-    if (try_start(run, false)) continue;
+    if (run.stage != RunStage::kWaiting) continue;
+    if (held_by_cap(run)) break;
+    if (blocked_queue_[run.queue] != 0 || try_start(run, false)) continue;
     if (yields_to(run)) make_room(run);
     keep_for(run, false);
   }
@@ -110,8 +114,9 @@ bool QueueRun::start_at(QueuedRun& run, int size, bool within) {
   for (const int pool : pools_for(run, size)) {
     const Place place{pool, size};
     if (!maps_[pool].can_place(static_cast<int>(cards_of(run, size)), lends_spares_to(run)) ||
-        !may_take(run, place, within))
+        !may_take(run, place, within) || !cap_allows(pool, cards_of(run, size)))
       continue;
+    pass_watts_ += static_cast<double>(cards_of(run, size)) * card_watts(pool);
     for (Reservation* reserved : {&reserved_of(run.queue, pool), &reserved_of(kEverybody, pool)}) {
       if (reserved->set && now_ + estimated_length(run, place) > reserved->until)
         reserved->extra -= cards_of(run, size);
@@ -232,7 +237,7 @@ CardItem QueueRun::why_free(int pool) {
       held = true;
   }
   if (fragmented) return CardItem::kFragmented;
-  if (held) return CardItem::kHeld;
+  if (held) return cap_holds_ ? CardItem::kPower : CardItem::kHeld;
   if (by_quota) return CardItem::kQuota;
   if (too_few) return CardItem::kTooFew;
   return could_be_larger(pool) ? CardItem::kUngrown : CardItem::kIdle;

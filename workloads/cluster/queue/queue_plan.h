@@ -30,7 +30,7 @@ struct JobShape {
   std::vector<int> sizes;       // cards on which it runs, rising
   std::vector<double> weights;  // how often each is asked for; inference: one size
   std::vector<int> pools;       // on which it may run, the first is that by which its length is drawn
-  double jobs = 1;              // share of all jobs, in number
+  double jobs = 1;              // share of all jobs, in number; 0: there are none
   double card_time = 1;         // share of all card time that is asked for
   double sigma = 1;             // of the logarithm of its length
   Bytes state = {};             // of a checkpoint; inference: the weights that a replica loads
@@ -39,6 +39,8 @@ struct JobShape {
   double least = 0.25;          // elastic: of the cards that it asked for
   int replicas = 8;             // inference: at the peak, on average
   double night = 0.4;           // inference: of its peak that is left at night
+  std::string model = {};       // whose state it is, and how many parameters that has
+  double parameters = 0;
 };
 
 // How jobs are drawn: so many, whose card time is so much of what the cluster has over its duration.
@@ -91,9 +93,15 @@ struct CardPool {
   UsdPerHour card_price = {};
 
   std::int64_t all_cards() const { return std::int64_t{nodes} * cards; }
+  std::int64_t own_cards() const { return std::int64_t{nodes - spares} * cards; }  // but for the spares
+  std::int64_t quota(const JobQueue& queue) const {
+    return static_cast<std::int64_t>(queue.quota * static_cast<double>(own_cards()) + 1e-6);
+  }
+  // An equal part of a node, or whole nodes.
+  bool stands_whole(int size) const { return size < cards ? cards % size == 0 : size % cards == 0; }
 };
 
-// The card time a watt cap holds from .. until; at the meter of the whole building.
+// From .. until, at the meter of the whole building.
 struct PowerCap {
   Time from, until;
   Watts watts;

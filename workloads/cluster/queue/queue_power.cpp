@@ -23,12 +23,15 @@ double QueueRun::base_watts() const {
   return watts;
 }
 
-// Above idle, at the highest clock.
-double QueueRun::dynamic_watts(const QueuedRun& run) const {
-  if (run.stage != RunStage::kRunning) return 0;
-  const CardPool& pool = in_.plan.pools[run.pool];
+// Of a card that computes, above idle, at the highest clock.
+double QueueRun::card_watts(int of) const {
+  const CardPool& pool = in_.plan.pools[of];
   const double card = (pool.node_power.value - pool.overhead_power.value) / pool.cards;
-  return static_cast<double>(run.cards) * card * (in_.cluster.power.busy - in_.cluster.power.idle);
+  return card * (in_.cluster.power.busy - in_.cluster.power.idle);
+}
+
+double QueueRun::dynamic_watts(const QueuedRun& run) const {
+  return run.stage == RunStage::kRunning ? static_cast<double>(run.cards) * card_watts(run.pool) : 0;
 }
 
 // At the meter; 0: none.
@@ -37,6 +40,37 @@ double QueueRun::cap_now() const {
   for (const PowerCap& of : in_.plan.caps)
     if (of.from <= now_ && now_ < of.until) cap = cap == 0 ? of.watts.value : std::min(cap, of.watts.value);
   return cap;
+}
+
+// Who has cards computes sooner or later.
+void QueueRun::begin_cap() {
+  pass_cap_ = cap_now();
+  pass_watts_ = 0;
+  cap_holds_ = false;
+  for (std::size_t p = 0; pass_cap_ > 0 && p < holders_.size(); ++p) {
+    for (const int r : holders_[p])
+      pass_watts_ += static_cast<double>(runs_[r].cards) * card_watts(static_cast<int>(p));
+  }
+}
+
+// Whether clocks can go down so far that the cap is kept when so many cards more compute.
+bool QueueRun::cap_allows(int pool, std::int64_t more) const {
+  if (pass_cap_ <= 0) return true;
+  const double busy = pass_watts_ + static_cast<double>(more) * card_watts(pool);
+  const double least = base_watts() + busy * kLowestClock * kLowestClock * kLowestClock;
+  return in_.cluster.power.pue * least <= pass_cap_ * (1 + 1e-9);
+}
+
+// On none of its pools, however small. Who is held holds those behind it, or small jobs would take all power
+// from a large one for ever.
+bool QueueRun::held_by_cap(const QueuedRun& run) {
+  if (pass_cap_ <= 0) return false;
+  const int size = least_size(run);
+  const std::vector<int>& pools = pools_for(run, size);
+  const bool held = std::none_of(pools.begin(), pools.end(),
+                                 [&](int pool) { return cap_allows(pool, cards_of(run, size)); });
+  cap_holds_ = cap_holds_ || held;
+  return held;
 }
 
 // What was drawn since the last time, as it was then; what lasted for no time was never drawn.
@@ -58,7 +92,7 @@ void QueueRun::power_changed() {
   const double base = base_watts();
   cap_ = cap_now();
   double clock = 1;
-  if (cap_ > 0 && pue * (base + busy_watts_) > cap_) {
+  if (cap_ > 0 && busy_watts_ > 0 && pue * (base + busy_watts_) > cap_) {
     const double left = std::max(0.0, cap_ / pue - base);
     clock =
         std::max(kLowestClock, std::floor(std::cbrt(left / busy_watts_) / kClockStep + 1e-9) * kClockStep);

@@ -13,7 +13,9 @@ void QueueRun::reclaim(QueuedRun& owner) {
     if (size < owner.asked && start_at(owner, size, true)) return;
     for (const int pool : pools_for(owner, size)) {
       // Cards that are kept for who waits before it would only go back to those who gave them.
-      if (!may_take(owner, {pool, size}, true) || kept_for_others(owner, {pool, size})) continue;
+      if (!may_take(owner, {pool, size}, true) || kept_for_others(owner, {pool, size}) ||
+          !cap_allows(pool, cards_of(owner, size)))
+        continue;
       has_quota = true;
       if (reclaim_in(owner, {pool, size}, true)) return;
       kept = kept || borrowed_in(pool, owner.queue) >= cards_of(owner, size);

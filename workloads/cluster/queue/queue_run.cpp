@@ -53,12 +53,12 @@ QueueCourse QueueRun::run() {
   spend_power();
   for (QueuedRun& run : runs_) {
     QueueJobCourse& of = course_.jobs[run.job];
+    if (!of.over) of.end = now_;
     if (run.stage == RunStage::kWaiting) wait(run);
     if (run.holds()) {
       book(run);
       close_span(run);
       if (run.progress && run.stage == RunStage::kRunning) run.progress->stop(now_);
-      of.end = now_;
     }
   }
   return std::move(course_);
@@ -130,9 +130,9 @@ void QueueRun::arrive(int job) {
 
 // As many replicas as give the tokens that are asked for now, those that are up first; the last ones go.
 void QueueRun::follow_demand(int job) {
-  const int first = first_run_[job];
-  const int last =
-      job + 1 < static_cast<int>(first_run_.size()) ? first_run_[job + 1] : static_cast<int>(runs_.size());
+  const int first = first_run_[job], last = end_of_runs(job);
+  book_tokens(job);
+  demand_[job].replicas = demand_of(in_.plan, jobs_[job], now_);
   const double needed = wanted_replicas(in_.plan, jobs_[job], now_);
   double there = 0;
   std::int64_t asked = 0;
@@ -168,9 +168,7 @@ void QueueRun::follow_demand(int job) {
 
 void QueueRun::leave(int job) {
   there_[job] = 0;
-  const int last =
-      job + 1 < static_cast<int>(first_run_.size()) ? first_run_[job + 1] : static_cast<int>(runs_.size());
-  for (int r = first_run_[job]; r < last; ++r) {
+  for (int r = first_run_[job]; r < end_of_runs(job); ++r) {
     QueuedRun& run = runs_[r];
     if (run.stage == RunStage::kWaiting) wait(run);
     if (run.holds()) {
@@ -179,7 +177,8 @@ void QueueRun::leave(int job) {
     }
     set_stage(run, RunStage::kOff);
   }
-  course_.jobs[job].done = true;
+  course_.jobs[job].over = true;
+  course_.jobs[job].done = course_.jobs[job].started;
   course_.jobs[job].end = now_;
   tell(What::kDone, runs_[first_run_[job]]);
 }
@@ -329,7 +328,7 @@ void QueueRun::finish(QueuedRun& run) {
   tell(What::kDone, run);
   release(run);
   set_stage(run, RunStage::kOff);
-  course_.jobs[run.job].done = true;
+  course_.jobs[run.job].over = course_.jobs[run.job].done = true;
   course_.jobs[run.job].end = now_;
 }
 

@@ -45,6 +45,7 @@ struct QueuedRun {
   CardTime useful = 0;
   bool lost_memory = false, exchanged = false, was_running = false;
   int broken_nodes = 0;
+  bool claims = false;  // spares in their place, which another gives back
   bool bad =
       false;  // slow or silently wrong, not known yet; which node (-1: its own software), of which kind:
   int bad_node = -1, bad_kind = -1;
@@ -100,6 +101,10 @@ class QueueRun {
   struct Place {
     int pool = -1, size = 0;
   };
+  struct ServedDemand {
+    double replicas = 0;  // as they are at full speed; since:
+    Time since = {};
+  };
 
   // queue_setup.cpp
   void order_pools();
@@ -135,9 +140,14 @@ class QueueRun {
   void hold(QueuedRun& run, std::int64_t cards);
   void set_stage(QueuedRun& run, RunStage stage);
   int index_of(const QueuedRun& run) const { return static_cast<int>(&run - runs_.data()); }
+  int end_of_runs(int job) const {
+    return job + 1 < static_cast<int>(first_run_.size()) ? first_run_[job + 1]
+                                                         : static_cast<int>(runs_.size());
+  }
 
   // queue_booking.cpp
   void book(QueuedRun& run);
+  void book_tokens(int job);
   void book_free();
 
   // queue_links.cpp
@@ -171,7 +181,11 @@ class QueueRun {
   bool yields_to(const QueuedRun& run) const;
   void make_room(const QueuedRun& run);
   bool lends_spares_to(const QueuedRun& run) const;
-  std::optional<Time> claim_spares(const QueuedRun& owner, std::int64_t cards);
+  std::int64_t lost_cards(int pool, int queue) const;
+  std::int64_t lent_cards(int pool) const;
+  bool may_hold_spares(QueuedRun& run, const QueuedRun& owner);
+  int size_without_spares(const QueuedRun& run) const;
+  std::optional<Time> claim_spares(QueuedRun& owner, std::int64_t cards);
 
   // queue_reclaim.cpp
   void reclaim(QueuedRun& owner);
@@ -200,8 +214,12 @@ class QueueRun {
   void spend_power();
   void power_changed();
   double base_watts() const;
+  double card_watts(int pool) const;
   double dynamic_watts(const QueuedRun& run) const;
   double cap_now() const;
+  void begin_cap();
+  bool cap_allows(int pool, std::int64_t more) const;
+  bool held_by_cap(const QueuedRun& run);
 
   const QueueInputs& in_;
   const QueueListeners& listeners_;
@@ -212,7 +230,8 @@ class QueueRun {
   std::vector<DrawnJob> jobs_;
   std::vector<QueuedRun> runs_;
   std::vector<int> first_run_;  // of a job; its replicas follow
-  std::vector<char> there_;     // a service, by job
+  std::vector<char> there_;     // a service, by job; what it is asked for:
+  std::vector<ServedDemand> demand_;
   std::vector<CardMap> maps_;
   std::vector<std::vector<int>> holders_;  // by pool: runs with cards there, ascending
   std::vector<int> waiting_;               // runs that wait, ascending
@@ -231,6 +250,8 @@ class QueueRun {
   double total_rate_ = 0;
   double clock_ = 1;
   double busy_watts_ = 0, watts_ = 0, cap_ = 0;
+  double pass_cap_ = 0, pass_watts_ = 0;  // in a pass: the cap, and what who has cards draws when it computes
+  bool cap_holds_ = false;                // somebody, in this pass
   Time power_since_;
   QueueCourse course_;
 };

@@ -19,10 +19,7 @@ QueueRun::QueueRun(const QueueInputs& inputs, std::uint64_t load_seed, std::uint
   for (const CardPool& pool : plan.pools) maps_.emplace_back(pool, plan.scheduler.placement);
   holders_.resize(maps_.size());
   for (const JobQueue& queue : plan.queues) {
-    for (const CardPool& pool : plan.pools)
-      quota_.push_back(static_cast<std::int64_t>(
-          queue.quota * static_cast<double>(pool.all_cards() - std::int64_t{pool.spares} * pool.cards) +
-          1e-6));
+    for (const CardPool& pool : plan.pools) quota_.push_back(pool.quota(queue));
   }
   used_.assign(quota_.size(), 0);
   order_pools();
@@ -30,6 +27,7 @@ QueueRun::QueueRun(const QueueInputs& inputs, std::uint64_t load_seed, std::uint
   add_runs();
   set_rates();
   there_.assign(jobs_.size(), 0);
+  demand_.resize(jobs_.size());
   course_.pools.resize(plan.pools.size());
   course_.queues.resize(plan.queues.size());
   course_.asked_of_services.assign(in_.cluster.duration.ns / kHour.ns + 1, 0);
