@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "viz/page/cluster_sections.h"
 #include "viz/page/html.h"
 #include "viz/page/lanes_picture.h"
 #include "viz/page/service_sections.h"
@@ -170,6 +171,9 @@ std::string run_page(const RunOnPage& run) {
   return page(title,
               fmt::format("<h1>{}</h1>\n<p class=\"soft\">{}</p>\n", escaped(title), subtitle_of(figures)) +
                   headline(figures) + section("Where the time went", breakdown(figures)) +
+                  section("Where the time of cards goes", time_of_cards(figures)) +
+                  section("Cards, power and jobs over time", cluster_picture(run.name)) +
+                  section("Queues", queues(figures)) + section("Shapes of jobs", shapes(figures)) +
                   section("Requests", service(figures)) + section("Latencies", latencies(figures)) +
                   section("Classes of requests", classes(figures)) +
                   section("Money and energy", cost(figures)) + section("Pools over time", series(figures)) +

@@ -2,6 +2,7 @@
 #include "viz/page/run_page.h"
 
 #include <algorithm>
+#include <fstream>
 
 #include "hw/error.h"
 #include "tests/catch.h"
@@ -160,6 +161,31 @@ TEST_CASE("a service's page has its money, its classes, its pools over time and 
 TEST_CASE("a report whose parts are no objects is refused with the place") {
   const Run run(R"({"kind": "training", "breakdown": 5, "memory": [1]})");
   CHECK_THROWS_WITH(run.page(), Catch::EndsWith("report.json: /breakdown: expected an object, found 5"));
+}
+
+TEST_CASE("a page of queues says where the time of cards goes and shows its picture") {
+  const Run run(R"({"kind": "cluster", "cluster": {
+      "jobs": {"mean": 20}, "card_time": {"useful": {"mean": 0.75}, "too_few": {"mean": 0.25}},
+      "queues": {"a": {"jobs": {"mean": 20}, "wait_p50_s": {"mean": 3600}, "slowdown_p50": {"mean": null}}},
+      "shapes": {"qwen2.5-32b": {"card_hours": {"mean": 1234}, "pools": {"h": {"mean": 1}},
+                                 "usd_per_million_tokens": null}}}})");
+  std::ofstream(run.path("cluster.svg")) << "<svg>month</svg>";
+  const std::string text = run_page(run.page());
+  CHECK(text.find("<h2>Where the time of cards goes</h2>") != std::string::npos);
+  CHECK(text.find("too few  (25.0%)") != std::string::npos);
+  CHECK(text.find("<svg>month</svg>") != std::string::npos);
+  CHECK(text.find("<td>1.0 h</td>") != std::string::npos);
+  CHECK(text.find("<td>qwen2.5-32b</td><td>1,234</td><td>h 100%</td><td>-</td><td>-</td>") !=
+        std::string::npos);
+}
+
+TEST_CASE("a page of jobs says where the time of each goes") {
+  const Run run(R"({"kind": "cluster", "cluster": {"jobs": {
+      "a": {"time": {"productive_s": {"mean": 3600}, "queued_s": {"mean": 1200}}}}}})");
+  const std::string text = run_page(run.page());
+  CHECK(text.find("<p><b>a</b></p>") != std::string::npos);
+  CHECK(text.find("productive 60 min (75.0%)") != std::string::npos);
+  CHECK(text.find("<h2>Queues</h2>") == std::string::npos);
 }
 
 // ---- lanes ----
