@@ -163,7 +163,10 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
   Job job{read(document, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
   if (job.scenario.replay) return job;
   if (job.scenario.operations) {
-    if (job.scenario.operations->queueing) job.read_shape = shape_reader(document, job.scenario, library);
+    if (job.scenario.operations->queueing) {
+      check_shapes(document, job.scenario, library);
+      job.read_shape = shape_reader(document, job.scenario, library);
+    }
     for (const std::string& path : job.scenario.operations->job_scenarios)
       job.steps.push_back(path.empty() ? nullptr : step_of(job.scenario, path, library));
     return job;

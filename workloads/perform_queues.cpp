@@ -50,10 +50,13 @@ struct Simulated {
 ShapeStep step_on(Job& job, const StartExecutor& start, int shape, int pool, int cards,
                   ShapeTraffic& traffic) {
   const CardPool& of = job.scenario.operations->queueing->pools[pool];
-  const bool whole = cards < of.cards ? of.cards % cards == 0 : cards % of.cards == 0;
   ShapeStep step;
-  if (!whole || cards > std::int64_t{of.nodes - of.spares} * of.cards) {
+  if (!of.stands_whole(cards)) {
     step.why = "no equal part of a node and no number of whole nodes of the pool";
+    return step;
+  }
+  if (cards > of.own_cards()) {
+    step.why = fmt::format("more than the {} of the pool", of.own_cards());
     return step;
   }
   try {

@@ -6,6 +6,8 @@
 
 #include "hw/error.h"
 #include "workloads/cluster/queue/queue_plan.h"
+#include "workloads/scenario/extended_document.h"
+#include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
 
@@ -26,8 +28,7 @@ Value& member(Value& object, std::string_view key) {
 }
 
 // The cluster as it stands in the file, with nodes of one pool alone.
-std::string cluster_of(const ShapeSource& source, int pool, int nodes) {
-  Value cluster = source.cluster;
+std::string cluster_of(Value cluster, int pool, int nodes) {
   Value& pools = member(cluster, "pools");
   Value one = pools.items[pool];
   Value& count = member(one, "nodes");
@@ -39,12 +40,21 @@ std::string cluster_of(const ShapeSource& source, int pool, int nodes) {
   return "/cluster=" + to_json(cluster);
 }
 
+// Of training on a part of a node, whose plan is that of a whole one.
+int replicas_on_part(const Scenario& scenario, int cards, int of_node) {
+  const int degree = scenario.plan.dp * cards / of_node;
+  if (degree * of_node != scenario.plan.dp * cards || degree == 0)
+    throw input_error(fmt::format("{}: {} replicas on {} cards do not go onto {}", scenario.file,
+                                  scenario.plan.dp, of_node, cards));
+  return degree;
+}
+
 std::unique_ptr<Job> read_shape(ShapeSource& source, int shape, int pool, int cards) {
   if (!source.library) source.library = std::make_unique<const Library>(source.data);
   const std::string& file = source.plan->shapes[shape].scenario;
   const int of_node = source.plan->pools[pool].cards;
   const auto read = [&](int nodes, std::vector<std::string> sets) {
-    sets.insert(sets.begin(), cluster_of(source, pool, nodes));
+    sets.insert(sets.begin(), cluster_of(source.cluster, pool, nodes));
     return read_job(file, {.sets = std::move(sets), .seed = {}}, *source.library);
   };
   Job job = read(std::max(1, cards / of_node), {});
@@ -52,10 +62,7 @@ std::unique_ptr<Job> read_shape(ShapeSource& source, int shape, int pool, int ca
     throw input_error(fmt::format("{}: expected training, or serving of a batch, found {}", file,
                                   to_string(job.scenario.kind)));
   if (job.training && cards < of_node) {
-    const int degree = job.scenario.plan.dp * cards / of_node;
-    if (degree * of_node != job.scenario.plan.dp * cards || degree == 0)
-      throw run_error(fmt::format("{}: {} replicas on {} cards do not go onto {}", file, job.scenario.plan.dp,
-                                  of_node, cards));
+    const int degree = replicas_on_part(job.scenario, cards, of_node);
     job = read(1, {fmt::format("/plan/dp/degree={}", degree)});
   }
   job.scenario.timeline.detail = Detail::kNone;
@@ -67,7 +74,79 @@ std::unique_ptr<Job> read_shape(ShapeSource& source, int shape, int pool, int ca
   return std::make_unique<Job>(std::move(job));
 }
 
+// What stands in the file of a shape, on so many cards of a pool.
+Scenario scenario_on(Document document, const Value& cluster, const CardPool& of, int pool, int cards,
+                     const Library& library) {
+  apply({.sets = {cluster_of(cluster, pool, std::max(1, cards / of.cards))}, .seed = {}}, document);
+  Scenario scenario = read_scenario(document, library.hardware, library.models);
+  if (scenario.kind == ScenarioKind::kTraining && cards < of.cards)
+    replicas_on_part(scenario, cards, of.cards);
+  return scenario;
+}
+
+// Nothing, and why, where no pool of the shape takes it.
+std::optional<Scenario> scenario_on_any(const Document& of_shape, const Value& cluster, const QueuePlan& plan,
+                                        const JobShape& shape, int cards, const Library& library,
+                                        std::string& why) {
+  for (const int pool : shape.pools) {
+    const CardPool& of = plan.pools[pool];
+    if (!of.stands_whole(cards) || cards > of.own_cards()) continue;
+    try {
+      return scenario_on(of_shape, cluster, of, pool, cards, library);
+    } catch (const Error& error) {
+      if (why.empty()) why = error.what();
+    }
+  }
+  return std::nullopt;
+}
+
+Document document_of(const JobShape& shape, const Place& place) {
+  try {
+    return load_scenario(shape.scenario);
+  } catch (const Error& error) {
+    place.fail(error.what());
+  }
+}
+
+void check_kind(const JobShape& shape, const Document& of_shape, const Place& place) {
+  const std::string_view wanted = shape.kind == JobClass::kInference ? "serving" : "training";
+  const Value* kind = of_shape.root.kind == Value::Kind::kObject ? of_shape.root.find("kind") : nullptr;
+  if (kind != nullptr && kind->text != wanted)
+    place.fail(fmt::format("expected a scenario of kind \"{}\" for class \"{}\", found \"{}\"", wanted,
+                           to_string(shape.kind), kind->text));
+}
+
+void check_scenario(const JobShape& shape, const Scenario& scenario, const Place& place, const Place& model) {
+  if (!scenario.service.phases.empty() && !scenario.service.full_steps)
+    place.fail("expected serving of a batch, found a service of requests that arrive");
+  // The scenario may have changed parts of it, or have it from elsewhere under another name.
+  const std::string& id = scenario.model.id;
+  if (id != shape.model && id != shape.model + " (changed)" &&
+      count_parameters(scenario.model).total() != shape.parameters)
+    model.fail(
+        fmt::format("expected \"{}\", the model of {}, found \"{}\"", id, shape.scenario, shape.model));
+}
+
 }  // namespace
+
+void check_shapes(const Document& document, const Scenario& scenario, const Library& library) {
+  const QueuePlan& plan = *scenario.operations->queueing;
+  const Value& cluster = *document.root.find("cluster");
+  for (std::size_t s = 0; s < plan.shapes.size(); ++s) {
+    const JobShape& shape = plan.shapes[s];
+    const auto place = [&](const char* key) {
+      return place_at(document, fmt::format("/queueing/shapes/{}/{}", s, key));
+    };
+    const Document of_shape = document_of(shape, place("scenario"));
+    check_kind(shape, of_shape, place("scenario"));
+    for (const int cards : shape.sizes) {
+      std::string why;
+      const auto alone = scenario_on_any(of_shape, cluster, plan, shape, cards, library, why);
+      if (!alone) place("scenario").fail(fmt::format("on {} cards: {}", cards, why));
+      check_scenario(shape, *alone, place("scenario"), place("model"));
+    }
+  }
+}
 
 std::function<std::unique_ptr<Job>(int, int, int)> shape_reader(const Document& document,
                                                                 const Scenario& scenario,

@@ -16,4 +16,8 @@ std::function<std::unique_ptr<Job>(int shape, int pool, int cards)> shape_reader
                                                                                  const Scenario& scenario,
                                                                                  const Library& library);
 
+// input_error where the scenario of a shape is not there, is not what jobs of its class do, is of another
+// model than its state, or can be read on none of its pools at one of its sizes.
+void check_shapes(const Document& document, const Scenario& scenario, const Library& library);
+
 }  // namespace moebius

@@ -86,3 +86,38 @@ TEST_CASE("weeks take some time") {
   CHECK(refusal(R"("duration": "0 s")", kJob) ==
         "c.json:4: /operations/duration: expected more than no time, found none");
 }
+
+TEST_CASE("rates of a mix count only with one") {
+  CHECK(
+      refusal(kTime + R"(, "failures": {"mix": "none", "per_node_day": 1})", kJob) ==
+      R"(c.json:4: /operations/failures/per_node_day: "per_node_day" counts only with a mix other than "none")");
+  CHECK(refusal(kTime + R"(, "failures": {"mix": "none", "factor": 5})", kJob) ==
+        R"(c.json:4: /operations/failures/factor: "factor" counts only with a mix other than "none")");
+}
+
+// 4,600 W of the node and a fifth of 8 x 700 W.
+TEST_CASE("a node does not draw less than nothing") {
+  CHECK(refusal(kTime + R"(, "cooling": {"saved_watts": 5720})", kJob) == "");
+  CHECK(
+      refusal(kTime + R"(, "cooling": {"saved_watts": 20000})", kJob) ==
+      R"(c.json:4: /operations/cooling/saved_watts: expected at most the 5720 that an idle node of pool "a" )"
+      "draws, found 20000");
+}
+
+TEST_CASE("times are bounded in a unit that is read") {
+  const auto kind = [](const std::string& mtbf) {
+    return kTime + R"(, "failures": {"kinds": [{"name": "code", "mtbf": ")" + mtbf + R"("}]})";
+  };
+  CHECK(refusal(kind("11574 d"), kJob) == "");
+  CHECK(refusal(kind("100000 d"), kJob) ==
+        "c.json:4: /operations/failures/kinds/0/mtbf: expected at most 11574 d, found 100000 d");
+  CHECK(refusal(kTime + R"(, "checkpoint": {"interval": "100000 d"})", kJob) ==
+        "c.json:4: /operations/checkpoint/interval: expected at most 11574 d, found 100000 d");
+}
+
+// One of 10 nodes in a millisecond: 10 d are 8.64e8 of them.
+TEST_CASE("more faults than a run can go through are refused") {
+  CHECK(refusal(kTime + R"(, "failures": {"kinds": [{"name": "code", "mtbf": "1 ms"}]})", kJob) ==
+        "c.json:4: /operations/failures: expected at most 1e+07 faults in 10 d, found rates that make "
+        "8.64e+09");
+}

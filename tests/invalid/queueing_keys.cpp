@@ -2,8 +2,31 @@
 #include <fmt/format.h>
 
 #include "tests/invalid/refusals.h"
+#include "workloads/job.h"
 
 using namespace moebius;
+
+namespace {
+
+constexpr const char* kShared = "study/cluster-shared-fabric.json";  // 128 nodes of 8, 2 of them spare
+
+// The sentence after the file, once the scenarios of its shapes are looked at.
+std::string refusal_of_shapes(const std::vector<std::pair<const char*, const char*>>& changes) {
+  static const Library library("");
+  const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/" + kShared;
+  Document document = parse_document(test::text_of(file), file);
+  for (const auto& [pointer, json] : changes) set_at_pointer(document, pointer, json);
+  try {
+    read_job(std::move(document), {}, library);
+  } catch (const Error& error) {
+    CHECK(error.kind() == Error::Kind::kInput);
+    const std::string text = error.what();
+    return text.substr(text.find(": ") + 2);
+  }
+  return "";
+}
+
+}  // namespace
 
 TEST_CASE("queues and shapes that do not fit together are refused at their key") {
   check(
@@ -38,4 +61,60 @@ TEST_CASE("queues and shapes that do not fit together are refused at their key")
   // Two quotas together are said at the line of both.
   CHECK_THAT(refusal("study/cluster-10000-cards-30-days.json", "/queueing/queues/0/quota", "0.6"),
              Catch::Contains("/queueing/queues: expected quotas of at most 1 together, found 1.15"));
+}
+
+TEST_CASE("what no pool holds is refused with what it has") {
+  check(
+      kShared,
+      {
+          {"/queueing/shapes/0/sizes", R"([{"cards": 1600}])",
+           R"(/queueing/shapes/0/sizes: expected at most 1008 cards, those of pool "h800" without its spares, found 1600)"},
+          {"/operations/spares", "128",
+           "/operations/spares: expected fewer spares than the 128 nodes, found 128"},
+          {"/operations/spares", "129",
+           "/operations/spares: expected fewer spares than the 128 nodes, found 129"},
+      });
+}
+
+TEST_CASE("who has nothing but a quota that is too small is refused") {
+  CHECK(refusal(kShared, {{"/queueing/scheduler", R"({"partition": "static"})"}}) == "");
+  CHECK(refusal(kShared, {{"/queueing/queues/1/quota", "0"}}) == "");  // it borrows
+  CHECK_THAT(
+      refusal(kShared,
+              {{"/queueing/scheduler", R"({"partition": "static"})"}, {"/queueing/queues/1/quota", "0.01"}}),
+      Catch::EndsWith(
+          R"(/queueing/queues/1/quota: expected at least 16 cards of a pool, which shape "serve-235b" )"
+          "takes and a static partition does not lend, found 10"));
+}
+
+TEST_CASE("some shape has a share of the jobs") {
+  CHECK(refusal(kShared, "/queueing/shapes/0/jobs", "0") == "");
+  CHECK_THAT(refusal(kShared, {{"/queueing/shapes/0/jobs", "0"}, {"/queueing/shapes/1/jobs", "0"}}),
+             Catch::EndsWith("/queueing/shapes: expected a share of the jobs above 0, found none"));
+}
+
+TEST_CASE("shapes whose scenarios are not what they say are refused before anything runs") {
+  CHECK(refusal_of_shapes({}) == "");
+  CHECK_THAT(refusal_of_shapes({{"/queueing/shapes/0/scenario", "jobs/nope.json"}}),
+             Catch::StartsWith("--set /queueing/shapes/0/scenario: ") &&
+                 Catch::EndsWith("jobs/nope.json: expected a file, found none"));
+  CHECK(
+      refusal_of_shapes(
+          {{"/queueing/shapes/0/class", "inference"}, {"/queueing/shapes/0/sizes", R"([{"cards": 64}])"}}) ==
+      R"(/queueing/shapes/0/scenario: expected a scenario of kind "serving" for class "inference", found "training")");
+  CHECK(
+      refusal_of_shapes({{"/queueing/shapes/1/class", "sft"}}) ==
+      R"(/queueing/shapes/1/scenario: expected a scenario of kind "training" for class "sft", found "serving")");
+  CHECK(
+      refusal_of_shapes({{"/queueing/shapes/0/scenario", "cluster-loads.study.json"}}) ==
+      R"(--set /queueing/shapes/0/scenario: expected a scenario of kind "training" for class "training", found "study")");
+  CHECK_THAT(
+      refusal_of_shapes({{"/queueing/shapes/0/model", "deepseek-v3"}}),
+      Catch::StartsWith(R"(--set /queueing/shapes/0/model: expected "qwen3-30b-a3b", the model of )") &&
+          Catch::EndsWith(R"(pretrain-qwen3-30b.json, found "deepseek-v3")"));
+  CHECK_THAT(
+      refusal_of_shapes({{"/queueing/shapes/0/sizes", R"([{"cards": 24}])"}}),
+      Catch::StartsWith("/queueing/shapes/0/scenario: on 24 cards: ") &&
+          Catch::EndsWith("pretrain-qwen3-30b.json:12: /plan/ep/degree: expert-parallel degree 8 does not "
+                          "divide the tp 1 x cp 1 x dp 12 = 12 ranks of a pipeline stage"));
 }

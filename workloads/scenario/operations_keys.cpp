@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/cluster/queue/queue_plan.h"
 #include "workloads/scenario/new_names.h"
 #include "workloads/scenario/queueing_keys.h"
 #include "workloads/scenario/scenario_parts.h"
@@ -14,7 +15,8 @@ namespace moebius {
 
 namespace {
 
-constexpr double kThirtyYears = 1e9;
+constexpr Time kLongest{999'993'600'000'000'000};  // 11,574 days, some 31 years
+constexpr double kMostFaults = 1e7;                // of a course, that it takes seconds and not hours
 
 constexpr std::array kUnits{
     Named<FailureUnit>{"node", FailureUnit::kNode, "each node, with a job or without"},
@@ -46,9 +48,15 @@ std::vector<Named<int>> mix_names() {
   return names;
 }
 
+std::string too_long(Time time) {
+  constexpr double kDay = 86'400;
+  return fmt::format("expected at most {:.6g} d, found {:.6g} d", kLongest.seconds() / kDay,
+                     time.seconds() / kDay);
+}
+
 Time duration(Section& section, std::string_view key, std::optional<Time> otherwise, std::string_view help) {
   const Time time = section.time(key, otherwise, help);
-  if (time.seconds() > kThirtyYears) section.place_of(key).fail("expected at most 30 years, found more");
+  if (time > kLongest) section.place_of(key).fail(too_long(time));
   return time;
 }
 
@@ -87,6 +95,8 @@ void read_failures(Section section, ClusterPlan& plan, bool describing) {
   const double rate =
       section.number("per_node_day", {0, 100}, 0, "rate of the mix instead of its own; 0: its own");
   const double factor = section.number("factor", {0, 1000}, 1, "on all rates of the mix");
+  for (const std::string_view key : {"per_node_day", "factor"})
+    section.allow_only(key, mix >= 0 || describing, "a mix other than \"none\"");
   if (mix >= 0 && !describing) {
     const FailureMix& chosen = failure_mixes()[static_cast<std::size_t>(mix)];
     const double scale = factor * (rate > 0 ? rate / chosen.per_node_day : 1);
@@ -165,7 +175,9 @@ void read_checkpoint(Section section, CheckpointPlan& checkpoint) {
     checkpoint.choice = interval == "young" ? IntervalChoice::kYoung : IntervalChoice::kDaly;
   } else {
     const auto seconds = parse_quantity(interval, Dimension::kTime);
-    if (!seconds || *seconds <= 0 || *seconds > kThirtyYears)
+    if (seconds && *seconds > kLongest.seconds())
+      section.place_of("interval").fail(too_long(time_from_seconds(std::min(*seconds, 9e9))));
+    if (!seconds || *seconds <= 0)
       section.place_of("interval")
           .fail(fmt::format("expected \"young\", \"daly\" or a time such as \"30 min\", found \"{}\"",
                             interval));
@@ -251,6 +263,40 @@ void check_trace(const ClusterPlan& plan, int nodes, const Document& document) {
   }
 }
 
+// The node cannot draw less than nothing, even while no job computes on it.
+void check_cooling(const Scenario& scenario, const Document& document) {
+  const ClusterPlan& plan = scenario.operations->plan;
+  for (const Pool& pool : scenario.cluster->pools) {
+    const double devices = pool.accelerator.power.value * pool.node.accelerators;
+    const double idle = pool.node.overhead_power.value + plan.power.idle * devices;
+    if (plan.cooling.saved.value > idle)
+      place_at(document, "/operations/cooling/saved_watts")
+          .fail(
+              fmt::format("expected at most the {:.0f} that an idle node of pool \"{}\" draws, found {:.6g}",
+                          idle, pool.name, plan.cooling.saved.value));
+  }
+}
+
+// Every fault is an event of its own.
+void check_fault_rate(const Scenario& scenario, const Document& document) {
+  const ClusterPlan& plan = scenario.operations->plan;
+  const auto& queueing = scenario.operations->queueing;
+  const double jobs = queueing ? queueing->load.jobs : static_cast<double>(plan.jobs.size());
+  double nodes = 0, devices = 0, rate = 0;
+  for (const Pool& pool : scenario.cluster->pools) nodes += pool.nodes, devices += pool.devices();
+  for (const FailureKind& kind : plan.faults) {
+    const double units = kind.unit == FailureUnit::kJob    ? jobs
+                         : kind.unit == FailureUnit::kNode ? nodes
+                                                           : devices;
+    rate += units * kind.per_hour;
+  }
+  const double faults = rate * plan.duration.seconds() / 3600;
+  if (faults > kMostFaults)
+    place_at(document, "/operations/failures")
+        .fail(fmt::format("expected at most {:.3g} faults in {}, found rates that make {:.3g}", kMostFaults,
+                          to_text(plan.duration), faults));
+}
+
 }  // namespace
 
 void read_operations(Section& top, Scenario& scenario, const ModelCatalog* models) {
@@ -271,7 +317,9 @@ void read_operations(Section& top, Scenario& scenario, const ModelCatalog* model
   read_power(section.object("power", false, "what nodes draw"), plan.power);
   section.finish();
   const bool jobs_needed = models != nullptr && !top.given("queueing");
-  for (Section& job : top.objects("jobs", jobs_needed, "in the order in which they get nodes")) {
+  for (Section& job : top.objects("jobs", jobs_needed,
+                                  "get nodes in the order of their arrival, of equal ones in this order; the "
+                                  "first who does not fit holds up the rest")) {
     std::string steps;
     ClusterJob of = read_job_keys(job, models, steps);
     require_new_name(plan.jobs, of.name, job.place_of("name"), "jobs");
@@ -293,6 +341,8 @@ void check_operations(const Scenario& scenario, const Document& document) {
   int nodes = 0;
   for (const Pool& pool : scenario.cluster->pools) nodes += pool.nodes;
   check_trace(plan, nodes, document);
+  check_cooling(scenario, document);
+  check_fault_rate(scenario, document);
   if (plan.checkpoint.policy == CheckpointPolicy::kNone && plan.checkpoint.triggered > 0)
     place_at(document, "/operations/checkpoint/triggered")
         .fail(fmt::format("expected 0 with policy \"none\", which saves nothing, found {}",

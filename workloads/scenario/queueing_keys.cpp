@@ -86,17 +86,20 @@ JobQueue read_queue(Section& row) {
   return queue;
 }
 
-Bytes read_state(Section& row, const ModelCatalog* models) {
+void read_state(Section& row, const ModelCatalog* models, JobShape& shape) {
   const double bytes = row.number("bytes_per_parameter", {0, 64}, 14,
                                   "of a checkpoint: BF16 weights, FP32 master weights and two moments; of a "
                                   "service: the weights that a replica loads");
   const std::string model = row.text("model", "", "a name of `moebius list models`: the size of its state");
-  if (models == nullptr) return {};
+  if (models == nullptr) return;
   if (model.empty()) row.place_of("model").fail("expected the name of a model, found none");
   Value name;
   name.kind = Value::Kind::kString;
   name.text = model;
-  return {bytes * count_parameters(models->model(name, row.place_of("model"))).total()};
+  const Model& of = models->model(name, row.place_of("model"));
+  shape.model = of.id;
+  shape.parameters = count_parameters(of).total();
+  shape.state = {bytes * shape.parameters};
 }
 
 void read_sizes(Section& row, JobShape& shape) {
@@ -130,10 +133,10 @@ JobShape read_shape(Section& row, const NamesOfPlan& known, const ModelCatalog* 
   read_sizes(row, shape);
   const std::vector<std::string> pools = read_names(
       row, "pools", "on which they may run; the first is that by which lengths are drawn; none: all");
-  shape.jobs = row.number("jobs", {0, 1e9}, 1, "share of all jobs, in number");
+  shape.jobs = row.number("jobs", {0, 1e9}, 1, "share of all jobs, in number; 0: none");
   shape.card_time = row.number("card_time", {0, 1e9}, 1, "share of all card time that is asked for");
   shape.sigma = row.number("sigma", {0, 4}, 1, "of the logarithm of their lengths");
-  shape.state = read_state(row, models);
+  read_state(row, models, shape);
   shape.preemptible = row.boolean("preemptible", true, "may be stopped, after a checkpoint");
   shape.elastic = row.boolean("elastic", false, "may run on other of its sizes than it asked for");
   shape.least = row.number("least", {0.01, 1}, 0.25, "elastic: of the cards that it asked for");
@@ -228,19 +231,54 @@ std::vector<CardPool> card_pools(const Cluster& cluster, int spares) {
   return pools;
 }
 
+// Why no pool of the shape holds so many cards; empty: one does.
+std::string why_nowhere(const QueuePlan& plan, const JobShape& shape, int size) {
+  std::int64_t most = 0;
+  const CardPool* largest = nullptr;
+  for (const int at : shape.pools) {
+    const CardPool& pool = plan.pools[at];
+    if (!pool.stands_whole(size)) continue;
+    if (size <= pool.own_cards()) return "";
+    if (largest == nullptr || pool.own_cards() > most) largest = &pool, most = pool.own_cards();
+  }
+  if (largest == nullptr)
+    return fmt::format("{} cards are no equal part of a node and no number of whole nodes of its pools",
+                       size);
+  return fmt::format("expected at most {} cards, those of pool \"{}\"{}, found {}", most, largest->name,
+                     largest->spares > 0 ? " without its spares" : "", size);
+}
+
+// With what is its own and nothing else: of some size that is asked for the least has to be in a quota.
+void check_quota(const QueuePlan& plan, const JobShape& shape, const Document& document) {
+  if (plan.scheduler.partition != PartitionRule::kStatic || shape.jobs <= 0) return;
+  const bool shrinks = shape.elastic && plan.scheduler.elastic;
+  int least = shape.sizes.back();
+  std::int64_t most = 0;
+  for (std::size_t size = 0; size < shape.sizes.size(); ++size) {
+    if (shape.weights[size] <= 0) continue;
+    least = std::min(least, shape.sizes[size]);
+    for (std::size_t smaller = 0; shrinks && smaller < size; ++smaller)
+      if (shape.sizes[smaller] >= shape.least * shape.sizes[size])
+        least = std::min(least, shape.sizes[smaller]);
+  }
+  for (const int at : shape.pools) {
+    if (plan.pools[at].stands_whole(least))
+      most = std::max(most, plan.pools[at].quota(plan.queues[shape.queue]));
+  }
+  if (most < least)
+    place_at(document, fmt::format("/queueing/queues/{}/quota", shape.queue))
+        .fail(fmt::format("expected at least {} cards of a pool, which shape \"{}\" takes and a static "
+                          "partition does not lend, found {}",
+                          least, shape.name, most));
+}
+
 void check_shape(const QueuePlan& plan, const JobShape& shape, const std::string& pointer,
                  const Document& document) {
   for (const int size : shape.sizes) {
-    const bool fits = std::any_of(shape.pools.begin(), shape.pools.end(), [&](int at) {
-      const CardPool& pool = plan.pools[at];
-      const bool whole = size < pool.cards ? pool.cards % size == 0 : size % pool.cards == 0;
-      return whole && size <= std::int64_t{pool.nodes - pool.spares} * pool.cards;
-    });
-    if (!fits)
-      place_at(document, pointer + "/sizes")
-          .fail(fmt::format("{} cards are no equal part of a node and no number of whole nodes of its pools",
-                            size));
+    const std::string why = why_nowhere(plan, shape, size);
+    if (!why.empty()) place_at(document, pointer + "/sizes").fail(why);
   }
+  check_quota(plan, shape, document);
   if (std::none_of(shape.weights.begin(), shape.weights.end(), [](double weight) { return weight > 0; }))
     place_at(document, pointer + "/sizes").fail("expected a weight above 0, found none");
 }
@@ -281,15 +319,25 @@ void check_queueing(const Scenario& scenario, const Document& document) {
     place_at(document, "/jobs").fail("expected `jobs` or `queueing`, found both");
   if (plan.queues.empty()) place_at(document, "/queueing/queues").fail("expected at least one, found none");
   if (plan.shapes.empty()) place_at(document, "/queueing/shapes").fail("expected at least one, found none");
+  int nodes = 0;
+  for (const CardPool& pool : plan.pools) nodes += pool.nodes;
+  if (scenario.operations->plan.spares >= nodes)
+    place_at(document, "/operations/spares")
+        .fail(fmt::format("expected fewer spares than the {} nodes, found {}", nodes,
+                          scenario.operations->plan.spares));
   double quotas = 0;
   for (const JobQueue& queue : plan.queues) quotas += queue.quota;
   if (quotas > 1 + 1e-9)
     place_at(document, "/queueing/queues")
         .fail(fmt::format("expected quotas of at most 1 together, found {}", quotas));
-  if (std::cmp_less(plan.load.jobs, plan.shapes.size()))
+  const auto wanted = std::count_if(plan.shapes.begin(), plan.shapes.end(),
+                                    [](const JobShape& shape) { return shape.jobs > 0; });
+  if (wanted == 0)
+    place_at(document, "/queueing/shapes").fail("expected a share of the jobs above 0, found none");
+  if (plan.load.jobs < wanted)
     place_at(document, "/queueing/load/jobs")
-        .fail(fmt::format("expected at least one job a shape, found {} for {} shapes", plan.load.jobs,
-                          plan.shapes.size()));
+        .fail(
+            fmt::format("expected at least one job a shape, found {} for {} shapes", plan.load.jobs, wanted));
   for (std::size_t i = 0; i < plan.shapes.size(); ++i)
     check_shape(plan, plan.shapes[i], fmt::format("/queueing/shapes/{}", i), document);
   for (std::size_t i = 0; i < plan.caps.size(); ++i) {
