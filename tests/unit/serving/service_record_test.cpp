@@ -1,13 +1,17 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
+#include "tests/laws/row_cost.h"
 #include "workloads/serving/system/service_record.h"
+#include "workloads/serving/system/serving_system.h"
 
 namespace moebius {
 namespace {
@@ -27,6 +31,42 @@ RequestMoments request_of(int arrival, int end) {
   return moments;
 }
 
+// Requests of 640 tokens in and 20 out, one every `gap`.
+class RegularRequests : public TrafficStream {
+ public:
+  RegularRequests(int requests, Time gap) : left_(requests), gap_(gap) {}
+  bool next(TrafficRequest& request) override {
+    if (left_-- == 0) return false;
+    request = {};
+    request.arrival = now_;
+    now_ += gap_;
+    request.input_tokens = 640;
+    request.output_tokens = 20;
+    request.block_tokens = 64;
+    return true;
+  }
+
+ private:
+  int left_;
+  Time gap_, now_;
+};
+
+// Sequences on one replica whose iterations take 1 ms, step by step.
+std::vector<double> sequences_of(int requests, Time gap) {
+  RowCost cost(0);
+  SystemRules rules;
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1)};
+  ServiceRecord record({{"serve", 1, 1}}, {.detail = Detail::kNone});
+  rules.observer = &record;
+  OpenFeed feed(std::make_unique<RegularRequests>(requests, gap));
+  ServingSystem system(rules, feed);
+  while (system.advance()) continue;
+  std::vector<double> there;
+  for (const std::vector<PoolMoment>& moment : record.series().moments)
+    there.push_back(static_cast<double>(moment[0].running + moment[0].waiting));
+  return there;
+}
+
 }  // namespace
 
 TEST_CASE("a series keeps a bounded number of steps whatever time passes") {
@@ -38,6 +78,41 @@ TEST_CASE("a series keeps a bounded number of steps whatever time passes") {
   REQUIRE(record.series().moments.size() == 125);
   for (std::size_t i = 0; i < 125; ++i)
     CHECK(record.series().moments[i][0].waiting == static_cast<std::int64_t>(8 * i));
+}
+
+TEST_CASE("steps of a pause hold what stood since the event before it, and a short run has some") {
+  ServiceRecord record({{"serve", 1, 8}}, {.detail = Detail::kNone});
+  record.sample(at(0), {{.running = 0}});  // before the first request
+  record.sample({500'000'000}, {{.running = 1}});
+  CHECK(record.series().step == Time{1'000'000'000 / 256});
+  REQUIRE(record.series().moments.size() == 129);  // 0, 1/256, ..., 128/256 s
+  CHECK(record.series().moments.front()[0].running == 0);
+  CHECK(record.series().moments.back()[0].running == 1);
+  record.sample(at(100), {{.running = 0}});  // idle from 0.5 s on
+  CHECK(record.series().step == Time{500'000'000});
+  REQUIRE(record.series().moments.size() == 201);
+  CHECK(record.series().moments[1][0].running == 1);  // 0.5 s
+  for (std::size_t i = 2; i <= 200; ++i) CHECK(record.series().moments[i][0].running == 0);
+}
+
+// A request every 9.87 s that takes 20 iterations of 1 ms: by Little's law 0.002 sequences are there, though
+// whatever happens in the service happens while one is.
+TEST_CASE("a series shows a service that is idle most of the time as idle") {
+  const std::vector<double> there = sequences_of(400, {9'870'000'000});
+  REQUIRE(there.size() > 120);
+  double sum = 0;
+  for (const double sequences : there) {
+    CHECK(sequences <= 1);
+    sum += sequences;
+  }
+  CHECK(std::abs(sum / static_cast<double>(there.size()) - 0.002) < 0.02);
+}
+
+TEST_CASE("requests that come together are not there before they come, and then all are") {
+  const std::vector<double> there = sequences_of(8, {});  // 20 ms: 10 steps of 1/512 s
+  REQUIRE(there.size() > 9);
+  CHECK(there[0] == 0);
+  for (std::size_t step = 1; step < there.size(); ++step) CHECK(there[step] == 8);
 }
 
 TEST_CASE("a service's timeline has a lane for each instance and for requests, and can be read back") {

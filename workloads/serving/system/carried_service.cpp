@@ -18,18 +18,19 @@ void ServingSystem::iteration_ended(std::int32_t number, Time now) {
   State& s = *state_;
   advance_to(now);
   s.now = std::max(s.now, now);
+  s.tell_moments(s.now);
   const Location at = s.places[number];
   s.instance(at).ended(s.now);
   if (s.rules.observer) s.tell_iteration(at, s.instance(at).begun(), s.now);
   s.end_iteration(number);
   s.start_waiting();
-  if (s.rules.observer && s.now >= s.rules.observer->due()) s.tell_moment();
 }
 
 void ServingSystem::cache_moved(std::int32_t id, Time now) {
   State& s = *state_;
   advance_to(now);
   s.now = std::max(s.now, now);
+  s.tell_moments(s.now);
   s.end_transfer(id);
   s.start_waiting();
 }

@@ -13,7 +13,8 @@ void ServingSystem::State::tell_iteration(const Location& at, Time begin, Time e
   rules.observer->iteration(pools[at.pool].first + at.instance, begin, end, prompts > 0, decodes > 0, rows);
 }
 
-void ServingSystem::State::tell_moment() {
+void ServingSystem::State::tell_moments(Time until) {
+  if (rules.observer == nullptr || until < rules.observer->due()) return;
   moments.assign(pools.size(), {});
   for (std::size_t p = 0; p < pools.size(); ++p) {
     PoolMoment& of = moments[p];
@@ -28,7 +29,7 @@ void ServingSystem::State::tell_moment() {
       }
     }
   }
-  rules.observer->sample(now, moments);
+  rules.observer->sample(until, moments);
 }
 
 }  // namespace moebius

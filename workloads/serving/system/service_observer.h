@@ -24,9 +24,10 @@ class ServiceObserver {
   virtual void iteration(std::int32_t instance, Time begin, Time end, bool prompts, bool decodes,
                          std::int64_t rows) = 0;
   virtual void finished(const RequestMoments& request) = 0;
-  // From this moment on a sample is wanted; one a moment.
+  // The first moment of which a sample is wanted.
   virtual Time due() const = 0;
-  virtual void sample(Time now, const std::vector<PoolMoment>& pools) = 0;
+  // So full the pools were from the last event until this moment, at which something is about to happen.
+  virtual void sample(Time until, const std::vector<PoolMoment>& pools) = 0;
 };
 
 }  // namespace moebius

@@ -28,7 +28,7 @@ OpRow op_row(int fragment) {
 
 ServiceRecord::ServiceRecord(std::vector<RecordedPool> pools, const RecorderOptions& options)
     : pools_(std::move(pools)), options_(options), lane_free_(kRequestLanes) {
-  series_.step = Time{1'000'000'000};
+  series_.step = kFirstStep;
   if (options_.detail == Detail::kNone) return;
   for (std::size_t f = 0; f < kFragments.size(); ++f) {
     timeline_.fragments.emplace_back(kFragments[f]);
@@ -110,22 +110,19 @@ void ServiceRecord::halve() {
   series_.step.ns *= 2;
 }
 
-void ServiceRecord::sample(Time now, const std::vector<PoolMoment>& pools) {
-  if (now >= due_) add_to_series(now, pools);
-  if (now < counters_due_) return;
-  const std::int64_t step = now.ns / options_.counters.ns;
-  count(Time{step * options_.counters.ns}, pools);
-  counters_due_ = Time{(step + 1) * options_.counters.ns};
+// Nothing changed between the last call and this one.
+void ServiceRecord::sample(Time until, const std::vector<PoolMoment>& pools) {
+  if (until >= due_) add_to_series(until, pools);
+  if (until < counters_due_) return;
+  count(counters_due_, pools);
+  counters_due_ = Time{(until.ns / options_.counters.ns + 1) * options_.counters.ns};
 }
 
-void ServiceRecord::add_to_series(Time now, const std::vector<PoolMoment>& pools) {
-  while (now.ns / series_.step.ns >= kMostSteps) halve();
-  const auto step = static_cast<std::size_t>(now.ns / series_.step.ns);
-  const std::vector<PoolMoment> before =
-      series_.moments.empty() ? std::vector<PoolMoment>(pools.size()) : series_.moments.back();
-  while (series_.moments.size() < step) series_.moments.push_back(before);
-  if (series_.moments.size() == step) series_.moments.push_back(pools);
-  due_ = Time{static_cast<std::int64_t>(step + 1) * series_.step.ns};
+void ServiceRecord::add_to_series(Time until, const std::vector<PoolMoment>& pools) {
+  while (until.ns / series_.step.ns >= kMostSteps) halve();
+  const auto passed = static_cast<std::size_t>(until.ns / series_.step.ns) + 1;
+  while (series_.moments.size() < passed) series_.moments.push_back(pools);
+  due_ = Time{static_cast<std::int64_t>(series_.moments.size()) * series_.step.ns};
 }
 
 // A counter that keeps its value has no new sample.

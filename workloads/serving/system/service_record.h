@@ -13,7 +13,8 @@
 
 namespace moebius {
 
-// Equal steps of time from 0 on; each holds the first sample in it, or that of the step before.
+// Equal steps of time from 0 on, a power of two of a second each. A step holds how full pools were at its
+// beginning, before whatever happened at that moment.
 struct ServiceSeries {
   Time step;
   std::vector<std::vector<PoolMoment>> moments;  // by step, by pool
@@ -35,7 +36,7 @@ class ServiceRecord : public ServiceObserver {
                  std::int64_t rows) override;
   void finished(const RequestMoments& request) override;
   Time due() const override { return std::min(due_, counters_due_); }
-  void sample(Time now, const std::vector<PoolMoment>& pools) override;
+  void sample(Time until, const std::vector<PoolMoment>& pools) override;
 
   const ServiceSeries& series() const { return series_; }
   // Ends the record; what was left out stands among its facts.
@@ -43,13 +44,14 @@ class ServiceRecord : public ServiceObserver {
   std::int64_t dropped() const { return dropped_; }
 
   static constexpr int kMostSteps = 240, kRequestLanes = 64;
+  static constexpr Time kFirstStep{1'000'000'000 / 512};  // twice as long whenever there would be too many
 
  private:
   enum Fragment { kPrefill, kDecode, kMixed, kQueue, kPrompt, kHandover, kAnswer };
   void keep(Fragment what, std::int32_t lane, Time begin, Time end, std::int64_t rows);
   bool fits(Time begin, double bytes);
   void halve();
-  void add_to_series(Time now, const std::vector<PoolMoment>& pools);
+  void add_to_series(Time until, const std::vector<PoolMoment>& pools);
   void count(Time time, const std::vector<PoolMoment>& pools);
   void count_series();
 

@@ -143,7 +143,7 @@ struct ServingSystem::State {
   void kick_all_lanes(const Location& at);
   void note_decision(const Location& at);
   void tell_iteration(const Location& at, Time begin, Time end);
-  void tell_moment();
+  void tell_moments(Time until);  // before anything happens then
   void post(Time time, ServiceEvent::Kind kind, std::int32_t index) {
     events.push({time, order++, kind, index});
   }

@@ -177,6 +177,7 @@ bool ServingSystem::advance() {
   State& s = *state_;
   const std::optional<Time> due = s.feed.due();
   if (due && (s.events.empty() || *due <= s.events.top().time)) {
+    s.tell_moments(*due);
     s.arrive();
     s.start_waiting();
     return true;
@@ -188,9 +189,9 @@ bool ServingSystem::advance() {
   }
   const ServiceEvent event = s.events.top();
   s.events.pop();
+  s.tell_moments(event.time);
   s.carry_out(event);
   s.start_waiting();
-  if (s.rules.observer && s.now >= s.rules.observer->due()) s.tell_moment();
   return true;
 }
 
