@@ -17,8 +17,10 @@ Drafter::Drafter(const ServicePool& pool, const StartExecutor& start,
 double Drafter::seconds(const StepPoint& point) {
   const double first = timer_.seconds(point);
   if (point.decode_sequences == 0 || drafts_ < 2) return first;
-  const StepPoint further{
-      .decode_sequences = point.decode_sequences, .decode_keys = point.decode_keys, .others = point.others};
+  const StepPoint further{.decode_sequences = point.decode_sequences,
+                          .decode_keys = point.decode_keys,
+                          .others = point.others,
+                          .fillers = point.fillers};
   return first + (drafts_ - 1) * timer_.seconds(further, {.drafts = 0});
 }
 

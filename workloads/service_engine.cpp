@@ -37,6 +37,7 @@ void set_engine_rules(const ServicePlan& service, const ServicePool& pool, Insta
   if (engine.launch == LaunchMode::kGraph)
     rules.captured =
         captured_sizes(engine.slots ? most : engine.captured_step, engine.captured_doubled_from, most);
+  rules.choose_experts = pool.model.experts.routed > 0;
 }
 
 }  // namespace moebius

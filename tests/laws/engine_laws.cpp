@@ -136,6 +136,30 @@ TEST_CASE("graphs are filled up to the next size, and every request still ends")
   CHECK(captured_size({1, 2, 4}, 5) == 5);
 }
 
+TEST_CASE("rows that fill a graph are told apart where they choose experts") {
+  class Counts : public StepCost {
+   public:
+    double seconds(std::span<const StepShape> replicas) override {
+      for (const StepShape& shape : replicas) {
+        fillers += shape.fillers;
+        padding += shape.padding;
+      }
+      return 1e-3;
+    }
+    std::int64_t fillers = 0, padding = 0;
+  };
+  Counts dense, experts;
+  SystemRules rules = one_pool(dense);
+  rules.pools[0].instance.captured = {8, 256};
+  serve(rules);
+  CHECK(dense.fillers == 0);
+  rules.pools[0].cost = &experts;
+  rules.pools[0].instance.choose_experts = true;
+  serve(rules);
+  CHECK(experts.fillers > 0);
+  CHECK(experts.fillers == experts.padding);
+}
+
 // Iterations of a millisecond, whatever is in them, of which a quarter is waited for.
 TEST_CASE("who waits in an iteration are its sequences, not rows that fill a graph") {
   class Waits : public StepCost {

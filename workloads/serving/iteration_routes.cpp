@@ -25,6 +25,14 @@ int experts_of(const ExpertSlotsPtr& placed, int slots) {
   return 1 + *std::max_element(placed->expert_of_slot.begin(), placed->expert_of_slot.end());
 }
 
+// Rows that are padding are all alike: together they choose what one of them chooses.
+std::int32_t choosing_rows(const Batch& batch) {
+  std::int64_t rows = batch.rows(), padding = 0;
+  for (const BatchSequence& s : batch.sequences)
+    if (s.request < 0) padding += s.count;
+  return static_cast<std::int32_t>(rows - std::max<std::int64_t>(0, padding - 1));
+}
+
 // Counts alone: equal iterations share a route.
 void deal_evenly(RouteSpec& spec) {
   std::vector<TokenRun> counts;
@@ -85,7 +93,7 @@ TokenRuns IterationRoutes::runs_of(int group) const {
   for (int source = 0; source < sources; ++source) {
     const Batch& batch = *batches_[(group * job_.plan.ep + source) / job_.plan.tp];
     if (balanced) {
-      runs.push_back({source, 0, 0, static_cast<std::int32_t>(batch.rows())});
+      runs.push_back({source, 0, 0, choosing_rows(batch)});
       continue;
     }
     for (const BatchSequence& s : batch.sequences) add_runs(source, s, runs);
@@ -94,6 +102,10 @@ TokenRuns IterationRoutes::runs_of(int group) const {
 }
 
 void IterationRoutes::add_runs(int source, const BatchSequence& s, std::vector<TokenRun>& runs) const {
+  if (prompts_ == nullptr && s.request < 0) {
+    runs.insert(runs.end(), s.count, {source, s.request, 0, 1});
+    return;
+  }
   if (prompts_ == nullptr) return runs.push_back({source, s.request, s.past, s.count});
   for (const NamedPiece& piece : prompts_->pieces(s.request, s.past, s.count))
     runs.push_back({source, piece.name, piece.first, piece.count, popularity_of(piece.name)});
@@ -101,11 +113,12 @@ void IterationRoutes::add_runs(int source, const BatchSequence& s, std::vector<T
 
 RouteSpec IterationRoutes::spec_of(int group, int layer) {
   auto& [runs, most] = runs_[group];
+  const bool balanced = job_.workload.popularity.kind == PopularityKind::kBalanced;
   if (runs.empty()) {
     runs = runs_of(group);
     for (int source = 0; source < job_.plan.ep; ++source) {
       const Batch& batch = *batches_[(group * job_.plan.ep + source) / job_.plan.tp];
-      most = std::max(most, static_cast<int>(batch.rows()));
+      most = std::max(most, balanced ? choosing_rows(batch) : static_cast<int>(batch.rows()));
     }
   }
   const Experts& experts = job_.model.experts;
@@ -141,7 +154,7 @@ TokenRuns IterationRoutes::counted_runs(int group, int& most) const {
   bool equal = true;
   for (int source = 0; source < sources; ++source) {
     const Batch& batch = *batches_[(group * job_.plan.ep + source) / job_.plan.tp];
-    runs.push_back({source, source, 0, static_cast<std::int32_t>(batch.rows())});
+    runs.push_back({source, source, 0, choosing_rows(batch)});
     most = std::max(most, runs.back().count);
     equal = equal && runs.back().count == runs.front().count;
   }

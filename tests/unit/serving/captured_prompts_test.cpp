@@ -45,5 +45,28 @@ TEST_CASE("decoding is replayed up to the captured sequences, however many token
   CHECK(launched(16, 0, LaunchMode::kHidden) == LaunchMode::kHidden);
 }
 
+// Rows that fill a graph are all alike: beside three tokens any number of them choose what one chooses.
+TEST_CASE("rows that fill a graph load the experts of one token, whatever experts are popular") {
+  ServingJob job;
+  job.model = small_model();
+  job.model.experts.routed = 64;
+  const auto loaded = [&](int padding, PopularityKind kind) {
+    job.workload.popularity.kind = kind;
+    Batch batch;
+    batch.page_tokens = 64;
+    for (int i = 0; i < 3 + padding; ++i) batch.sequences.push_back({i < 3 ? i : -1, 9, 8 + i, 1, {i}});
+    IterationRoutes routes(job);
+    routes.begin({std::make_shared<const Batch>(batch)});
+    const RoutePtr route = routes.get(0, job.model.first_dense);
+    int experts = 0;
+    for (int e = 0; e < 64; ++e) experts += route->rows(0, e) > 0;
+    return experts;
+  };
+  for (const PopularityKind kind : {PopularityKind::kZipf, PopularityKind::kBalanced}) {
+    CHECK(loaded(1, kind) > loaded(0, kind));
+    CHECK(loaded(20, kind) == loaded(1, kind));
+  }
+}
+
 }  // namespace
 }  // namespace moebius

@@ -46,14 +46,9 @@ double ExpertSteps::moved(const StepPoint& point, double lasts) {
 
 StepPoint ExpertSteps::fullest(std::span<const StepShape> replicas) {
   const StepShape* most = &replicas[0];
-  std::int64_t rows = 0;
-  for (const StepShape& shape : replicas) {
-    rows += shape.rows();
+  for (const StepShape& shape : replicas)
     if (shape.rows() > most->rows()) most = &shape;
-  }
-  const auto others = static_cast<double>(replicas.size()) - 1;
-  const auto of_others = static_cast<double>(rows - most->rows());
-  return point_of(*most, others == 0 ? 1 : of_others / others / static_cast<double>(most->rows()));
+  return point_of(*most, replicas);
 }
 
 double ExpertSteps::forecast(std::span<const StepShape> replicas) {

@@ -174,7 +174,8 @@ HostWork Instance::host_work() const {
   return work;
 }
 
-// Ranks that share experts replay graphs of one size. A row without a sequence has itself to attend to.
+// Ranks that share experts replay graphs of one size. A row without a sequence has itself to attend to, and
+// chooses the experts that all such rows choose.
 void Instance::fill_graphs() {
   std::int64_t most = 0;
   for (const StepShape& shape : shapes_) most = std::max<std::int64_t>(most, shape.decode_sequences);
@@ -184,6 +185,7 @@ void Instance::fill_graphs() {
   for (StepShape& shape : shapes_) {
     const auto missing = static_cast<std::int32_t>(size) - shape.decode_sequences;
     shape.padding += std::int64_t{missing} * rows;
+    if (rules_.choose_experts) shape.fillers = missing;
     shape.decode_sequences += missing;
     shape.decode_tokens += missing * rows;
     shape.decode_context += std::int64_t{missing} * rows;

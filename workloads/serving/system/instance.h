@@ -30,6 +30,7 @@ struct InstanceRules {
   // `gather_prompts` more, while all decode.
   std::int32_t await_prompts = 0, gather_prompts = 0;
   std::vector<std::int32_t> captured;  // decoding sequences of a graph, ascending; see captured_size()
+  bool choose_experts = false;         // rows that fill a graph, too
 };
 
 // Sequences of the smallest captured graph that has room for so many; as many as they are where none has.

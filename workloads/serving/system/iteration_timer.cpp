@@ -19,8 +19,8 @@ class BatchMaker {
   explicit BatchMaker(std::int32_t chunk = 0) : chunk_(chunk) {
     if (chunk > 0) batch_.page_tokens = chunk;
   }
-  void add(std::int32_t past, std::int32_t count) {
-    const auto number = static_cast<std::int32_t>(batch_.sequences.size());
+  void add(std::int32_t past, std::int32_t count, bool padding = false) {
+    const std::int32_t number = padding ? -1 : static_cast<std::int32_t>(batch_.sequences.size());
     const std::int32_t length = past + count;
     std::vector<std::int32_t> pages(chunk_ > 0 ? (length + chunk_ - 1) / chunk_ : 1);
     std::iota(pages.begin(), pages.end(), pages_);
@@ -56,9 +56,12 @@ void add_prompts(BatchMaker& maker, std::int64_t tokens, std::int64_t keys) {
     maker.add(0, static_cast<std::int32_t>(std::min(left, whole)));
 }
 
-BatchPtr rows_only(std::int64_t rows, int chunk) {
+BatchPtr rows_only(std::int64_t rows, std::int64_t padding, int chunk) {
   BatchMaker maker(chunk);
-  maker.add(0, static_cast<std::int32_t>(std::max<std::int64_t>(1, rows)));
+  rows = std::max<std::int64_t>(1, rows);
+  padding = std::min(padding, rows);
+  if (rows > padding) maker.add(0, static_cast<std::int32_t>(rows - padding));
+  if (padding > 0) maker.add(0, static_cast<std::int32_t>(padding), true);
   return std::make_shared<const Batch>(maker.take());
 }
 
@@ -70,7 +73,8 @@ Batch batch_of(const StepPoint& point, int drafts, int chunk) {
     add_prompts(maker, point.prefill_tokens, std::max<std::int64_t>(point.prefill_keys, 1));
   for (std::int64_t i = 0; i < point.decode_sequences; ++i) {
     const std::int64_t keys = keys_of(point.decode_keys, i, point.decode_sequences, chunk);
-    maker.add(static_cast<std::int32_t>(std::max<std::int64_t>(1 + drafts, keys) - 1 - drafts), 1 + drafts);
+    maker.add(static_cast<std::int32_t>(std::max<std::int64_t>(1 + drafts, keys) - 1 - drafts), 1 + drafts,
+              i >= point.decode_sequences - point.fillers);
   }
   return maker.take();
 }
@@ -123,15 +127,16 @@ IterationTimer::IterationTimer(const ServingJob& job, const Layout& layout, Stea
 double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const ServingPlan& plan = stacks_.front()->job.plan;
   const int chunk = stacks_.front()->job.model.attention_chunk;
-  const auto own =
-      std::make_shared<const Batch>(batch_of(point, extras.drafts < 0 ? plan.drafts : extras.drafts, chunk));
+  const int drafts = extras.drafts < 0 ? plan.drafts : extras.drafts;
+  const auto own = std::make_shared<const Batch>(batch_of(point, drafts, chunk));
   std::vector<BatchPtr> batches{own};
   // Where one replica has two halves, the others meet it twice, with a token of padding if need be.
   const std::int64_t least =
       plan.overlap(stacks_.front()->shape.decodes(*own)).two_batch && own->rows() > 1 ? 2 : 1;
   const auto rows = std::max(
       least, static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows()))));
-  batches.resize(plan.replicas(), rows == own->rows() ? own : rows_only(rows, chunk));
+  batches.resize(plan.replicas(),
+                 rows == own->rows() ? own : rows_only(rows, point.fillers * (1 + drafts), chunk));
   const double seconds = this->seconds(batches, extras);
   Sides& sides = means_[point.prefill_tokens > 0];
   sides.sum += sides_;

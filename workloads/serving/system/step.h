@@ -19,7 +19,8 @@ struct StepShape {
   std::int32_t changes = 0;         // sequences that came, went or got pages since the iteration before
   std::int64_t swapped_out = 0, swapped_in = 0;  // tokens whose keys go to the host's memory and back, first
   std::int64_t padding = 0;                      // rows among those above that belong to no token
-  std::int32_t images = 0;                       // to be encoded before the prompts that begin in it
+  std::int32_t fillers = 0;  // of decoding sequences: those of nobody that fill a graph and choose experts
+  std::int32_t images = 0;   // to be encoded before the prompts that begin in it
 
   std::int64_t rows() const { return prefill_tokens + decode_tokens; }
   bool empty() const { return rows() == 0; }

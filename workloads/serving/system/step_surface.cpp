@@ -49,7 +49,7 @@ Between around_ratio(double value) {
 std::size_t StepSurface::Hash::operator()(const StepPoint& point) const {
   std::uint64_t hash = std::bit_cast<std::uint64_t>(point.others);
   for (const std::int64_t part :
-       {point.prefill_tokens, point.prefill_keys, point.decode_sequences, point.decode_keys})
+       {point.prefill_tokens, point.prefill_keys, point.decode_sequences, point.decode_keys, point.fillers})
     hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15u, hash ^= hash >> 29;
   return hash;
 }
@@ -62,48 +62,62 @@ StepPoint point_of(const StepShape& shape, double others) {
           mean(shape.decode_context, shape.decode_sequences), others};
 }
 
+StepPoint point_of(const StepShape& own, std::span<const StepShape> replicas) {
+  std::int64_t rows = 0, fillers = 0;
+  for (const StepShape& shape : replicas) rows += shape.rows(), fillers += shape.fillers;
+  const auto count = static_cast<std::int64_t>(replicas.size());
+  const double of_another =
+      count == 1 ? 0 : static_cast<double>(rows - own.rows()) / static_cast<double>(count - 1);
+  StepPoint point =
+      point_of(own, count == 1 ? 1 : of_another / static_cast<double>(std::max<std::int64_t>(1, own.rows())));
+  point.fillers = (fillers + count / 2) / count;
+  return point;
+}
+
 double StepSurface::corner(const StepPoint& point) {
   const auto known = known_.find(point);
   if (known != known_.end()) return known->second;
   return known_[point] = measure_(point);
 }
 
-// At most two corners along each of five coordinates; one where the point stands on an edge.
+// At most two corners along each coordinate; one where the point stands on an edge.
 double StepSurface::at(const StepPoint& point) {
   const std::int64_t rows = point.prefill_tokens == 0 ? 0 : point.prefill_tokens + point.decode_sequences;
-  const std::array<Between, 5> around{around_count(rows, 4), around_keys(point.prefill_keys),
-                                      around_count(point.decode_sequences, 2), around_keys(point.decode_keys),
-                                      around_ratio(point.others)};
+  constexpr int kCoordinates = 6;
+  const std::array<Between, kCoordinates> around{around_count(rows, 4),
+                                                 around_keys(point.prefill_keys),
+                                                 around_count(point.decode_sequences, 2),
+                                                 around_keys(point.decode_keys),
+                                                 around_ratio(point.others),
+                                                 around_count(point.fillers, 2)};
   const auto edges = [&](std::uint32_t upper) {
     const auto whole = [&](int c) {
       return static_cast<std::int64_t>((upper >> c & 1) != 0 ? around[c].high : around[c].low);
     };
     const std::int64_t prompts = rows == 0 ? 0 : std::max<std::int64_t>(1, whole(0) - whole(2));
-    return StepPoint{prompts, whole(1), whole(2), whole(3),
-                     (upper >> 4 & 1) != 0 ? around[4].high : around[4].low};
+    return StepPoint{
+        prompts, whole(1), whole(2), whole(3), (upper >> 4 & 1) != 0 ? around[4].high : around[4].low,
+        whole(5)};
   };
   Cell& cell = cells_[edges(0)];
   std::uint32_t inside = 0;  // coordinates along which the point is between edges
-  for (int c = 0; c < 5; ++c) inside |= static_cast<std::uint32_t>(around[c].share > 0) << c;
+  for (int c = 0; c < kCoordinates; ++c) inside |= static_cast<std::uint32_t>(around[c].share > 0) << c;
   double sum = 0;
   for (std::uint32_t upper = inside;; upper = (upper - 1) & inside) {  // every subset of them
     if ((cell.known >> upper & 1) == 0) {
       cell.seconds[upper] = corner(edges(upper));
-      cell.known |= 1u << upper;
+      cell.known |= std::uint64_t{1} << upper;
     }
     double weight = 1;
-    for (int c = 0; c < 5; ++c)
+    for (int c = 0; c < kCoordinates; ++c)
       if ((inside >> c & 1) != 0) weight *= (upper >> c & 1) != 0 ? around[c].share : 1 - around[c].share;
     sum += weight * cell.seconds[upper];
     if (upper == 0) return sum;
   }
 }
 
-double StepSurface::of_replica(const StepShape& own, std::int64_t rows_of_others, int others, bool sampled) {
-  const double ratio = others == 0 ? 1
-                                   : static_cast<double>(rows_of_others) / others /
-                                         static_cast<double>(std::max<std::int64_t>(1, own.rows()));
-  const StepPoint point = point_of(own, ratio);
+double StepSurface::of_replica(const StepShape& own, std::span<const StepShape> replicas, bool sampled) {
+  const StepPoint point = point_of(own, replicas);
   if (sampled) sample(point);
   return at(point);
 }
@@ -140,11 +154,13 @@ StepStalls StepSurface::stalls(std::span<const StepShape> replicas, double secon
     sum.prefill_pairs += shape.prefill_pairs;
     sum.decode_sequences += shape.decode_sequences;
     sum.decode_context += shape.decode_context;
+    sum.fillers += shape.fillers;
   }
   StepPoint even = point_of(sum, 1);
   const auto count = static_cast<std::int64_t>(replicas.size());
   even.prefill_tokens = (even.prefill_tokens + count - 1) / count;
   even.decode_sequences = (even.decode_sequences + count - 1) / count;
+  even.fillers = sum.fillers / count;
   return {.barrier = std::max(0.0, seconds - at(even))};
 }
 
@@ -158,17 +174,14 @@ double StepSurface::forecast(std::span<const StepShape> replicas) {
 
 double StepSurface::slowest(std::span<const StepShape> replicas, bool sampled) {
   const StepShape *rows = &replicas[0], *keys = &replicas[0];
-  std::int64_t sum = 0;
   for (const StepShape& shape : replicas) {
-    sum += shape.rows();
     if (shape.rows() > rows->rows()) rows = &shape;
     if (shape.prefill_pairs + shape.decode_context > keys->prefill_pairs + keys->decode_context)
       keys = &shape;
   }
-  const int others = static_cast<int>(replicas.size()) - 1;
-  const double most_rows = of_replica(*rows, sum - rows->rows(), others, sampled);
+  const double most_rows = of_replica(*rows, replicas, sampled);
   if (keys == rows) return most_rows;
-  return std::max(most_rows, of_replica(*keys, sum - keys->rows(), others, sampled));
+  return std::max(most_rows, of_replica(*keys, replicas, sampled));
 }
 
 }  // namespace moebius

@@ -21,6 +21,7 @@ struct StepPoint {
   std::int64_t decode_sequences = 0;
   std::int64_t decode_keys = 0;  // of each
   double others = 1;             // rows of another replica over this one's
+  std::int64_t fillers = 0;      // of decode_sequences, on each replica: alike, they choose the same experts
   bool operator==(const StepPoint&) const = default;
 };
 
@@ -31,8 +32,9 @@ struct SurfaceError {
 };
 
 // Edges: rows, where there are prompts, at quarters of a power of two, decoding sequences at halves, keys at
-// 16^k, `others` at quarters up to one, then 2^k. Linear between, along every coordinate. An iteration takes
-// as long as the replica needs that has most rows, or the one that has most keys, whichever is longer.
+// 16^k, `others` at quarters up to one, then 2^k, fillers as sequences. Linear between, along every
+// coordinate. An iteration takes as long as the replica needs that has most rows, or the one that has most
+// keys, whichever is longer.
 class StepSurface : public StepCost {
  public:
   using Measure = std::function<double(const StepPoint&)>;  // seconds
@@ -61,15 +63,15 @@ class StepSurface : public StepCost {
 
  private:
   // The corners around points of one cell, by which coordinates are at their upper edge.
-  static constexpr int kCorners = 32;
+  static constexpr int kCorners = 64;
   struct Cell {
     std::array<double, kCorners> seconds{};
-    std::uint32_t known = 0;  // a bit a corner
+    std::uint64_t known = 0;  // a bit a corner
   };
   double corner(const StepPoint& point);
   void sample(const StepPoint& point);
   double slowest(std::span<const StepShape> replicas, bool sampled);
-  double of_replica(const StepShape& own, std::int64_t rows_of_others, int others, bool sampled);
+  double of_replica(const StepShape& own, std::span<const StepShape> replicas, bool sampled);
 
   Measure measure_;
   Known own_;
@@ -89,5 +91,7 @@ struct StepTimings {
 
 // The point that stands for a replica's part: its sequences taken to be equal.
 StepPoint point_of(const StepShape& shape, double others);
+// The same of one of those that share experts, beside what the others have on average.
+StepPoint point_of(const StepShape& own, std::span<const StepShape> replicas);
 
 }  // namespace moebius
