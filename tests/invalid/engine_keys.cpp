@@ -17,7 +17,9 @@ TEST_CASE("the host's work is none or measured or times by name") {
   check(kEngine, "/plan/scheduler/host_overhead", "guessed",
         "/plan/scheduler/host_overhead: expected \"none\", \"measured\" or an object of times, found "
         "\"guessed\"");
-  check(kEngine, "/plan/scheduler/host_overhead", R"({"per_word": "1 us"})", R"(unknown key "per_word"; known are "per_image", "per_iteration", "per_prompt_token", "per_request", "per_sample", "per_sequence", "per_token")");
+  check(
+      kEngine, "/plan/scheduler/host_overhead", R"({"per_word": "1 us"})",
+      R"(unknown key "per_word"; known are "per_image", "per_iteration", "per_prompt_token", "per_request", "per_sample", "per_sequence", "per_token")");
   check(
       kEngine, "/plan/scheduler/host_per_iteration", "1 ms",
       "/plan/scheduler/host_overhead: host_per_iteration and host_per_sequence say the same: expected one of "
@@ -44,6 +46,32 @@ TEST_CASE("keys of an engine that nothing reads are refused") {
         R"(/plan/scheduler/captured_step: "captured_step" counts only with launch "graph")");
   check(kSmall, "/plan/scheduler/captured_prompts", "512",
         R"(/plan/scheduler/captured_prompts: "captured_prompts" counts only with launch "graph")");
+}
+
+TEST_CASE("when prompts join those that decode is refused where these are apart") {
+  check(kApart, "/plan/scheduler/receive_every", "50",
+        R"(/plan/scheduler/receive_every: "receive_every" counts only with prefill and decode on one pool)");
+  check(kApart, "/plan/scheduler/await_prompts", "5",
+        R"(/plan/scheduler/await_prompts: "await_prompts" counts only with prefill and decode on one pool)");
+  check(
+      kApart, "/plan/scheduler/gather_iterations", "10",
+      R"(/plan/scheduler/gather_iterations: "gather_iterations" counts only with prefill and decode on one pool)");
+  CHECK(refusal(kEngine, "/plan/scheduler/receive_every", "50") == "");
+}
+
+TEST_CASE("what a launch takes is refused where launches are hidden") {
+  check(kApart, "/cluster/launch", "40 us",
+        R"(/cluster/launch: "launch" counts only with /plan/scheduler/launch "kernel" or "graph")");
+  CHECK(refusal(kApart, {{"/cluster/launch", "\"40 us\""}, {"/plan/scheduler/launch", "\"kernel\""}}) == "");
+}
+
+TEST_CASE("kernels that write 8 or 4 bits are refused where no product reads them") {
+  check(kApart, "/plan/fused_quantise", "false",
+        R"(/plan/fused_quantise: "fused_quantise" counts only with products in 8 or 4 bits)");
+  check(kApart, "/plan/quantised_output", "true",
+        R"(/plan/quantised_output: "quantised_output" counts only with products in 8 or 4 bits)");
+  CHECK(refusal(kApart, {{"/plan/precision", R"({"gemm": "fp8"})"}, {"/plan/fused_quantise", "false"}}) ==
+        "");
 }
 
 TEST_CASE("slots and layouts say what they do not go with") {
@@ -92,8 +120,9 @@ TEST_CASE("guesses need somebody who makes them, and a chance for each") {
   check(kEngine, "/plan/decode/speculative/mtp", "2",
         "/plan/decode/speculative/mtp: qwen3-30b-a3b has no module that guesses: expected 0, or \"model\" "
         "beside it");
-  check(kEngine, "/plan/decode/speculative", R"({"mtp": 2, "model": "qwen3-8c"})",
-        R"(unknown model "qwen3-8c" (did you mean "qwen3-8b"?); `moebius list models` names all, and {"base": NAME, ...changes} describes another)");
+  check(
+      kEngine, "/plan/decode/speculative", R"({"mtp": 2, "model": "qwen3-8c"})",
+      R"(unknown model "qwen3-8c" (did you mean "qwen3-8b"?); `moebius list models` names all, and {"base": NAME, ...changes} describes another)");
   check(kEngine, "/plan/decode/speculative/acceptance_by_place", "[0.5]",
         "/plan/decode/speculative/acceptance_by_place: expected 0 numbers from 0 to 1, one for each guess, "
         "found "

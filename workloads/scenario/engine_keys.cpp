@@ -87,7 +87,24 @@ void read_overhead(Section& section, HostCosts& host) {
   host = costs;
 }
 
+bool both_on_a_pool(const ServicePlan& service) {
+  if (service.separate || service.does != PoolRole::kBoth) return false;
+  return service.pools.empty() ||
+         std::any_of(service.pools.begin(), service.pools.end(),
+                     [](const PoolKeys& keys) { return keys.role == PoolRole::kBoth; });
+}
+
 }  // namespace
+
+void drop_joining_keys(Value& scheduler) {
+  for (const char* key : kJoiningKeys) {
+    const Value* item = scheduler.find(key);
+    if (item == nullptr) continue;
+    const auto at = item - scheduler.items.data();
+    scheduler.keys.erase(scheduler.keys.begin() + at);
+    scheduler.items.erase(scheduler.items.begin() + at);
+  }
+}
 
 void read_engine_keys(Section& scheduler, const Framework& framework, ServicePlan& service) {
   EngineKeys& engine = service.engine;
@@ -137,6 +154,8 @@ void read_engine_keys(Section& scheduler, const Framework& framework, ServicePla
   scheduler.allow_only("gather_share", engine.gather_iterations > 0, "\"gather_iterations\"");
   if (engine.gather_prompts > 0 && engine.await_prompts == 0)
     scheduler.place_of("gather_prompts").fail("\"gather_prompts\" counts only with \"await_prompts\"");
+  for (const char* key : kJoiningKeys)
+    scheduler.allow_only(key, both_on_a_pool(service), "prefill and decode on one pool");
   engine.captured_step =
       scheduler.whole("captured_step", {1, 1 << 16}, 8,
                       "graphs are captured for 1, 2, 4 and multiples of so many sequences; of slots, "
@@ -229,6 +248,12 @@ void check_engine(const Scenario& scenario, const Document& document) {
              "{} keeps states of sequences, which no block holds, so that prefixes are not shared so far: "
              "expected false",
              scenario.model.id));
+  const auto given = [&](const char* pointer) {
+    return std::any_of(scenario.settings.begin(), scenario.settings.end(),
+                       [&](const Setting& of) { return of.pointer == pointer && of.given; });
+  };
+  refuse(engine.launch == LaunchMode::kHidden && given("/cluster/launch"), "/cluster/launch",
+         "\"launch\" counts only with /plan/scheduler/launch \"kernel\" or \"graph\"");
   const NeedsTiming needs = needs_timing(scenario);
   if (service.full_steps)
     refuse(*needs.pointer != 0, needs.pointer,

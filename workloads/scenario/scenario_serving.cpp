@@ -243,6 +243,10 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
       section.boolean("quantised_output", false,
                       "attention writes its result in the format of the product behind it (scales are known "
                       "beforehand, and the cache is kept in FP8)");
+  const bool low = plan.gemm != DType::kBf16,
+             low_experts = plan.expert_gemm.value_or(plan.gemm) != DType::kBf16;
+  section.allow_only("fused_quantise", low || low_experts, "products in 8 or 4 bits");
+  section.allow_only("quantised_output", low, "products in 8 or 4 bits");
   plan.fold = section.boolean("fold", true, "simulate one rank for all");
   scenario.enforce_memory =
       section.choice<bool>("memory", kMemoryRules, true, "when weights and cache do not fit");

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/engine_keys.h"
 #include "workloads/study/search/document_changes.h"
 
 namespace moebius {
@@ -11,6 +12,7 @@ namespace {
 
 constexpr const char* kSeparation = "/plan/separation";
 constexpr const char* kTransfer = "/plan/transfer";
+constexpr const char* kScheduler = "/plan/scheduler";
 constexpr const char* kFirstNodes = "/cluster/pools/0/nodes";
 
 // What of two pools differs, if anything, their names and sizes do.
@@ -73,6 +75,7 @@ class LayoutMaker {
   LayoutMaker(const Document& base, const Scenario& scenario)
       : pool_(*value_at(base.root, "/cluster/pools/0")),
         hands_over_(value_at(base.root, kTransfer) != nullptr),
+        scheduler_(value_at(base.root, kScheduler)),
         node_(scenario.cluster->pools[0].node.accelerators) {}
 
   ServingLayout together(int nodes) const {
@@ -110,11 +113,20 @@ class LayoutMaker {
         {"/cluster/pools", pools + "]"},
         {kSeparation, fmt::format(R"({{"prefill_decode": {}, "attention_ffn": {}}})", phases, experts)}};
     if (hands_over_ && !phases) layout.settings.push_back({kTransfer, "{}"});
+    if (scheduler_ != nullptr && phases) layout.settings.push_back({kScheduler, without_joining()});
     return layout;
   }
 
+  // Prompts join nobody who decodes where these are apart.
+  std::string without_joining() const {
+    Value rest = *scheduler_;
+    drop_joining_keys(rest);
+    return one_line(rest);
+  }
+
   const Value& pool_;
-  bool hands_over_;  // the plan says how caches move
+  bool hands_over_;         // the plan says how caches move
+  const Value* scheduler_;  // null: the plan says nothing of it
   int node_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/engine_keys.h"
 #include "workloads/validation/servers/server_rules.h"
 
 namespace moebius {
@@ -76,6 +77,7 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
     if (rule.scheduler) scheduler = scheduler ? merged(*scheduler, *rule.scheduler) : *rule.scheduler;
     if (rule.speculative) speculative = rule.speculative;
   }
+  if (row.apart() && scheduler) drop_joining_keys(*scheduler);
   start.kernels = kernels_of(row, model, shape.per_tensor, generated_experts);
   start.scheduler = text_of(scheduler);
   for (const char* key : {"captured_prompts", "host_per_launch"})
