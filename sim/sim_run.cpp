@@ -88,6 +88,11 @@ void require_network(const Job& job, const SimOptions& options, bool names_drive
   if (detail == NetworkDetail::kNative && options.driver == Driver::kPlain)
     throw input_error(fmt::format(
         "{}: expected --driver simgrid, found plain: the native network is SimGrid's own", option));
+  if (detail == NetworkDetail::kNative && job.is_service())
+    throw input_error(fmt::format(
+        "{}: /plan/steps: --detail native is of one run on SimGrid, and iterations that are timed "
+        "one by one have a simulator each: expected \"full\", found \"surface\"",
+        job.scenario.file));
   const bool simulates =
       !job.scenario.operations ||
       std::any_of(job.steps.begin(), job.steps.end(), [](const auto& step) { return step != nullptr; });

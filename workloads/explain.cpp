@@ -6,7 +6,6 @@
 #include <array>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <vector>
 
 #include "workloads/advice/advice.h"
@@ -22,14 +21,20 @@ struct Row {
   double seconds() const { return (span.end - std::max(span.start, span.work_start)).seconds(); }
 };
 
-// Classes by the time they compute, longest first.
-std::vector<std::int32_t> classes_by_work(const Timeline& timeline) {
+constexpr std::int32_t kAnyStep = -1;
+
+// Classes by the time they compute, longest first: of a service those that take part in an iteration.
+std::vector<std::int32_t> classes_by_work(const Timeline& timeline, std::int32_t step) {
   std::vector<std::int64_t> busy(timeline.class_ranks.size());
   for (const Span& span : timeline.spans) {
     if (span.lane == Lane::kCompute) busy[span.rank_class] += (span.end - span.start).ns;
   }
-  std::vector<std::int32_t> classes(busy.size());
-  std::iota(classes.begin(), classes.end(), 0);
+  std::vector<bool> takes_part(busy.size());
+  for (const SubmissionRow& row : timeline.submissions)
+    if (step == kAnyStep || row.step == step) takes_part[row.rank_class] = true;
+  std::vector<std::int32_t> classes;
+  for (std::size_t c = 0; c < busy.size(); ++c)
+    if (takes_part[c]) classes.push_back(static_cast<std::int32_t>(c));
   std::stable_sort(classes.begin(), classes.end(),
                    [&](std::int32_t a, std::int32_t b) { return busy[a] > busy[b]; });
   return classes;
@@ -129,9 +134,14 @@ std::string class_text(const Timeline& timeline, std::int32_t rank_class) {
                      timeline.class_ranks[rank_class]);
 }
 
-std::string explain_step(const Timeline& timeline, std::int32_t step) {
-  const std::vector<std::int32_t> classes = classes_by_work(timeline);
-  const std::int32_t busiest = classes.front(), typical = classes[classes.size() / 2];
+std::int32_t typical_class(const Timeline& timeline) {
+  const std::vector<std::int32_t> classes = classes_by_work(timeline, kAnyStep);
+  return classes[classes.size() / 2];
+}
+
+// `typical` takes part in it.
+std::string explain_step(const Timeline& timeline, std::int32_t step, std::int32_t typical) {
+  const std::int32_t busiest = classes_by_work(timeline, step).front();
   const std::vector<Row> rows = rows_of(timeline, middle_submissions(timeline, typical, step));
   const int layer = middle_layer(rows);
   std::string text = fmt::format("busiest {}\n", class_text(timeline, busiest));
@@ -154,17 +164,16 @@ std::vector<std::int32_t> steps_of(const Timeline& timeline, std::int32_t rank_c
 }
 
 std::string explain_iterations(const Timeline& timeline) {
-  const std::vector<std::int32_t> classes = classes_by_work(timeline);
-  const std::int32_t typical = classes[classes.size() / 2];  // by work
+  const std::int32_t typical = typical_class(timeline);
   const std::vector<std::int32_t> steps = steps_of(timeline, typical);
   const std::size_t middle = steps.size() / 2;
   const std::string of_class =
       timeline.class_ranks.size() > 1 ? fmt::format(" of class {}", typical) : std::string();
   std::string text = fmt::format("the first of {} iterations{}, by layer\n\n{}", steps.size(), of_class,
-                                 explain_step(timeline, steps.front()));
+                                 explain_step(timeline, steps.front(), typical));
   if (middle > 0)
     text += fmt::format("\niteration {} of {}{}, by layer\n\n{}", middle + 1, steps.size(), of_class,
-                        explain_step(timeline, steps[middle]));
+                        explain_step(timeline, steps[middle], typical));
   return text;
 }
 
@@ -184,10 +193,10 @@ std::string explain(const Timeline& timeline, ScenarioKind kind) {
   if (timeline.spans.empty() || timeline.ops.empty() || !keeps_ops(timeline)) {
     return "nothing to explain: the timeline keeps no ops (timeline.detail, timeline.window)\n";
   }
-  std::string text =
-      kind == ScenarioKind::kServing
-          ? explain_iterations(timeline)
-          : "one microbatch from the middle of the run, by layer\n\n" + explain_step(timeline, 0);
+  std::string text = kind == ScenarioKind::kServing
+                         ? explain_iterations(timeline)
+                         : "one microbatch from the middle of the run, by layer\n\n" +
+                               explain_step(timeline, 0, typical_class(timeline));
   if (const HeatMap map = heat_map(timeline); !map.empty()) text += fmt::format("\n{}", to_text(map));
   return text;
 }

@@ -69,6 +69,11 @@ TEST_CASE("details of the network that a run cannot have name the option or the 
         smoke("kv-replay.json") + ": --detail packet counts for nothing: a replay of a cache moves no bytes");
   fails("run " + smoke("moe-layer.json") + " --detail native --driver plain", 2,
         "--detail native: expected --driver simgrid, found plain: the native network is SimGrid's own");
+  const std::string apart = smoke("serve-apart.json");
+  fails("run " + apart + " --detail native", 2,
+        apart +
+            ": /plan/steps: --detail native is of one run on SimGrid, and iterations that are timed one by "
+            "one have a simulator each: expected \"full\", found \"surface\"");
   fails("matrix h100-sxm --detail native", 2,
         "--detail: expected alpha-beta, fluid, packet, found \"native\"");
 }

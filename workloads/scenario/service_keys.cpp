@@ -90,11 +90,16 @@ bool joins_by_and_by(const Scenario& scenario) {
 }
 
 // Unless it is said, other services are timed: every op of each of their iterations takes long. So is a batch
-// that has what only iterations that are timed know.
+// that has what only iterations that are timed know. `check` shows what was decided.
 void decide_steps(Scenario& scenario) {
-  if (!scenario.service.steps_given)
-    scenario.service.full_steps =
-        is_batch(scenario) && !joins_by_and_by(scenario) && *needs_timing(scenario).pointer == 0;
+  ServicePlan& service = scenario.service;
+  if (service.steps_given) return;
+  service.full_steps =
+      is_batch(scenario) && !joins_by_and_by(scenario) && *needs_timing(scenario).pointer == 0;
+  const auto row = std::find_if(kSteps.begin(), kSteps.end(),
+                                [&](const Named<bool>& of) { return of.value == service.full_steps; });
+  for (Setting& setting : scenario.settings)
+    if (setting.pointer == "/plan/steps") setting.value = fmt::format("\"{}\"", row->name);
 }
 
 // Blocks of the traffic are made of whole pages.

@@ -46,6 +46,17 @@ TEST_CASE("a phase alone that does not say how it is laid out is laid out as the
   CHECK(read(stages, {{"/plan/phase", "prefill"}, {"/plan/prefill/pp", "1"}}).service.phases[0].plan.pp == 1);
 }
 
+TEST_CASE("how iterations are carried out is shown as it was decided") {
+  const auto shown = [](const Scenario& scenario) {
+    for (const Setting& setting : scenario.settings)
+      if (setting.pointer == "/plan/steps") return setting.value;
+    return std::string();
+  };
+  CHECK(shown(read("smoke/serve-apart.json", {})) == "\"surface\"");
+  CHECK(shown(read("smoke/serve-small.json", {})) == "\"full\"");
+  CHECK(shown(read("smoke/serve-apart.json", {{"/plan/steps", "full"}})) == "\"full\"");
+}
+
 TEST_CASE("weights that leave no room are said with how they are laid out") {
   const Scenario whole = read(kLarge, {{"/plan/phase", "prefill"}, {"/plan/decode", R"({"max_batch": 64})"}});
   CHECK_THROWS_WITH(service_pools(whole),
