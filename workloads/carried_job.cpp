@@ -127,7 +127,8 @@ CarriedService carried_service(const Scenario& scenario) {
   service.users = scenario.traffic.users;
   int devices = 0;
   for (const ServicePool& pool : service_pools(scenario)) {
-    CarriedPool carried{carried_rules(scenario.service, pool, service.requests), pool.phase.plan, devices};
+    CarriedPool carried{carried_rules(scenario.service, pool, service.requests), pool.phase.plan, devices,
+                        pool.pages};
     carried.plan.fold = false;
     carried.plan.launch = LaunchMode::kHidden;
     carried.plan.captured = 0;
@@ -149,15 +150,11 @@ void carry_out(Job& job) {
 }
 
 // Every request by the promise of its own class.
-void judge_by_classes(const ServiceFigures& service, ServingFigures& figures) {
-  std::int64_t met = 0, submitted = 0;
-  for (const ServiceClassFigures& of : service.classes) {
-    met += of.run.met;
-    submitted += of.run.submitted;
-  }
-  if (submitted == 0 || service.span.ns == 0) return;
-  figures.slo_attainment = static_cast<double>(met) / static_cast<double>(submitted);
-  figures.goodput_rps = static_cast<double>(met) / service.span.seconds();
+void judge_by_classes(const ServingSystem& system, ServingFigures& figures) {
+  const PromisedRequests of = system.metrics().promised();
+  if (of.submitted == 0 || system.span().ns == 0) return;
+  figures.slo_attainment = static_cast<double>(of.met) / static_cast<double>(of.submitted);
+  figures.goodput_rps = static_cast<double>(of.met) / system.span().seconds();
 }
 
 // Simulated, the scenario's devices did it, as far as prices and power go; otherwise whoever executed it.
@@ -173,7 +170,7 @@ ServiceFigures carried_figures(const Job& job, bool simulated) {
     of.instances = pool.rules.instances;
     of.replicas = pool.plan.dp;
     of.devices = pool.rules.instances * pool.plan.ranks();
-    of.pages = pool.rules.instance.replica.pages;
+    of.pages = pool.device_pages;
     of.timed_iterations = runs[p].totals.iterations;
     const Pool& devices = job.scenario.cluster->pools[job.scenario.service.phases[p].pool];
     of.tariff.accelerator = "what executed it";

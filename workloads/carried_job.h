@@ -13,6 +13,6 @@ void carry_out(Job& job);
 
 // Of such a job, once it is done.
 ServiceFigures carried_figures(const Job& job, bool simulated);
-void judge_by_classes(const ServiceFigures& service, ServingFigures& figures);
+void judge_by_classes(const ServingSystem& system, ServingFigures& figures);
 
 }  // namespace moebius

@@ -55,8 +55,10 @@ EncoderFigures ServedEncoder::figures(const ServingSystem& system,
     return figures;
   }
   figures.run = system.encoders();
+  const Pool& pool = job_->scenario.cluster->pools.front();
+  figures.pool = pool.name;
   figures.devices = plan_.dp * plan_.tp;
-  figures.tariff = tariff_of(job_->scenario.cluster->pools.front());
+  figures.tariff = tariff_of(pool);
   const double span = system.span().seconds() * plan_.dp;
   figures.busy = span > 0 ? figures.run.busy.seconds() / span : 0;
   return figures;

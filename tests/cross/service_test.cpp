@@ -41,6 +41,21 @@ TEST_CASE("prefill and decode apart answer every request, and the report adds up
 }
 
 // The batch as it ships carries out every op; between iterations that were timed it must take as long.
+TEST_CASE(
+    "what classes and pools cost adds up to what the run costs, with whoever served nobody and encoders") {
+  const std::string classes = report_of(test::scenario_file("smoke/serve-classes.json"));
+  CHECK(figure(classes, "classes.urgent.usd") + figure(classes, "classes.document.usd") +
+            figure(classes, "classes.batch.usd") + figure(classes, "cost.usd_unused") ==
+        Approx(figure(classes, "cost.usd")));
+  const auto text = test::run_moebius("run " + test::scenario_file("smoke/serve-classes.json"));
+  CHECK(text.out.find("pools unused") != std::string::npos);
+  CHECK(text.out.find("served nobody, and is in no class's") != std::string::npos);
+  CHECK_FALSE(report_value(classes, "classes.batch.slo_attainment").has_value());
+  const std::string images = report_of(test::scenario_file("smoke/serve-encoder.json"));
+  CHECK(figure(images, "cost.pools.serve.usd") + figure(images, "cost.pools.encoder.usd") ==
+        Approx(figure(images, "cost.usd")));
+}
+
 TEST_CASE("a service between timed iterations takes as long as one whose every op is carried out") {
   const std::string file = test::scenario_file("study/deepseek-v3-serve-16-h200.json");
   const std::string plan = " --set /plan/scheduler/chunked=false";
@@ -70,6 +85,19 @@ TEST_CASE("a service under a framework is explained where its every op is carrie
   REQUIRE(run.exit_code == 0);
   CHECK(run.out.find("the first of 6 iterations, by layer") != std::string::npos);
   CHECK(run.out.find("attention          attention") != std::string::npos);
+}
+
+TEST_CASE("the busiest class of an explained iteration takes part in it") {
+  const auto run = test::run_moebius("run " + kApart +
+                                     " --explain --set /plan/steps=full --set /workload/trace/requests=3");
+  REQUIRE(run.exit_code == 0);
+  const std::string columns = "compute  communication\n";
+  std::size_t tables = 0;
+  for (std::size_t at = run.out.find(columns); at != std::string::npos; at = run.out.find(columns, at + 1)) {
+    CHECK(run.out.substr(at + columns.size()).starts_with("       -  "));
+    ++tables;
+  }
+  CHECK(tables >= 2);
 }
 
 TEST_CASE("a whole service has no schedule to dump") {

@@ -111,9 +111,10 @@ void classes(const App& app, const RunData& run) {
       const Colour colour = goal > 0 && value > goal ? app.theme.warning : app.theme.text;
       ImGui::TextColored(ImGui::ColorConvertU32ToFloat4(colour), "%s", text.c_str());
     };
+    const bool promised = run.figure(fmt::format("classes.{}.goal", name)) != nullptr;
     ImGui::TableNextRow();
     for (const std::string& cell : {name, count_text(number("submitted")), count_text(number("turned_away")),
-                                    share_text(number("slo_attainment"))}) {
+                                    promised ? share_text(number("slo_attainment")) : "-"}) {
       ImGui::TableNextColumn();
       ImGui::TextUnformatted(cell.c_str());
     }

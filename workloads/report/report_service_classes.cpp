@@ -48,17 +48,17 @@ std::int64_t paid_tokens(std::int64_t input, std::int64_t output, PoolRole does)
 
 FigureTree class_tree(const ServiceFigures& service, std::size_t index, PoolRole does) {
   const ServiceClassFigures& of = service.classes[index];
-  const double seconds = service.span.seconds();
-  FigureTree tree{
-      {{"submitted", of.run.submitted},
-       {"completed", of.run.completed},
-       {"rejected", of.run.rejected},
-       {"turned_away", of.run.turned_away},
-       {"met", of.run.met},
-       {"goodput_rps", share(static_cast<double>(of.run.met), seconds)},
-       {"slo_attainment", share(static_cast<double>(of.run.met), static_cast<double>(of.run.submitted))},
-       {"input_tokens", of.run.input},
-       {"output_tokens", of.run.output}}};
+  const auto met = static_cast<double>(of.run.met);
+  const bool promised = of.goal.given();
+  FigureTree tree{{{"submitted", of.run.submitted},
+                   {"completed", of.run.completed},
+                   {"rejected", of.run.rejected},
+                   {"turned_away", of.run.turned_away},
+                   {"met", promised ? Figure(of.run.met) : Figure(nullptr)},
+                   {"goodput_rps", figure_if(promised, share(met, service.span.seconds()))},
+                   {"slo_attainment", figure_if(promised, share(met, static_cast<double>(of.run.submitted)))},
+                   {"input_tokens", of.run.input},
+                   {"output_tokens", of.run.output}}};
   if (service.cost.unknown.empty()) {
     const double usd = service.cost.class_usd[index];
     tree.rows.emplace_back("usd", usd);
@@ -90,6 +90,15 @@ FigureTree pool_cost_tree(const ServicePoolFigures& pool, const PoolCost& cost, 
   return tree;
 }
 
+// Of encoders on a pool of their own, which tokens of prompts pay for.
+FigureTree encoder_cost_tree(const PoolTariff& tariff, const PoolCost& cost) {
+  return {{{"usd_per_hour_of_a_device", tariff.usd_per_hour},
+           {"usd", cost.usd},
+           {"usd_idle", cost.usd_idle},
+           {"usd_per_million_input_tokens", 1e6 * cost.usd_per_input_token},
+           {"joules", figure_if(tariff.watts > 0, cost.joules)}}};
+}
+
 // "; 0.2 USD a million tokens in, 1.3 out": of those that there are.
 std::string price_of_tokens(const ServicePoolFigures& pool, const PoolCost& cost, bool prompts) {
   const ClassTokens tokens = tokens_of(pool);
@@ -100,7 +109,7 @@ std::string price_of_tokens(const ServicePoolFigures& pool, const PoolCost& cost
   };
   if (prompts && tokens.input > 0) add(cost.usd_per_input_token, "in");
   if (tokens.output > 0) add(cost.usd_per_output_token, "out");
-  return text;
+  return text.empty() ? "; served nobody, and is in no class's" : text;
 }
 
 std::string price_source(const PoolTariff& tariff) {
@@ -159,6 +168,8 @@ void add_cost(FigureTree& tree, const ServiceFigures& service, PoolRole does) {
   for (std::size_t i = 0; i < service.pools.size(); ++i)
     pools.parts.emplace_back(service.pools[i].run.name,
                              pool_cost_tree(service.pools[i], all.pools[i], prompts));
+  if (all.unknown.empty() && all.encoders.usd > 0)
+    pools.parts.emplace_back(service.encoder->pool, encoder_cost_tree(service.encoder->tariff, all.encoders));
   cost.parts.emplace_back("pools", std::move(pools));
   tree.parts.emplace_back("cost", std::move(cost));
 }
@@ -167,21 +178,27 @@ std::string classes_text(const ServiceFigures& service, PoolRole does) {
   std::string text;
   if (service.classes.size() < 2) return text;
   const Out out = std::back_inserter(text);
-  fmt::format_to(out, "\n  {:<14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>14}\n", "class", "submitted",
-                 "rejected", "met", "TTFT p50", "TTFT p99", "TPOT p50", "USD/M tokens");
+  fmt::format_to(out, "\n  {:<14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>14} {:>10}\n", "class",
+                 "submitted", "rejected", "met", "TTFT p50", "TTFT p99", "TPOT p50", "USD/M tokens", "USD");
+  const bool priced = service.cost.unknown.empty();
   for (std::size_t i = 0; i < service.classes.size(); ++i) {
     const ServiceClassFigures& of = service.classes[i];
-    const double met = share(static_cast<double>(of.run.met), static_cast<double>(of.run.submitted));
+    const std::string met =
+        text_if(of.goal.given(), fmt::format("{:.1f}%", 100 * share(static_cast<double>(of.run.met),
+                                                                    static_cast<double>(of.run.submitted))));
     const std::int64_t tokens = paid_tokens(of.run.input, of.run.output, does);
-    const std::string usd = text_if(service.cost.unknown.empty() && tokens > 0,
-                                    fmt::format("{:.3g}", million(service.cost.class_usd[i], tokens)));
+    const double usd = priced ? service.cost.class_usd[i] : 0;
     const auto at = [](const LatencyHistogram& times, double share) {
       return text_if(times.count() > 0, seconds_text(times.at(share)));
     };
-    fmt::format_to(out, "  {:<14} {:>10} {:>10} {:>9.1f}% {:>10} {:>10} {:>10} {:>14}\n", of.name,
-                   grouped(of.run.submitted), grouped(of.run.rejected), 100 * met, at(of.run.ttft, 0.5),
-                   at(of.run.ttft, 0.99), at(of.run.tpot, 0.5), usd);
+    fmt::format_to(out, "  {:<14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>14} {:>10}\n", of.name,
+                   grouped(of.run.submitted), grouped(of.run.rejected), met, at(of.run.ttft, 0.5),
+                   at(of.run.ttft, 0.99), at(of.run.tpot, 0.5),
+                   text_if(priced && tokens > 0, fmt::format("{:.3g}", million(usd, tokens))),
+                   text_if(priced, fmt::format("{:.4g}", usd)));
   }
+  if (priced && service.cost.usd_unused > 0)
+    fmt::format_to(out, "  {:<14} {:>87}\n", "pools unused", fmt::format("{:.4g}", service.cost.usd_unused));
   return text;
 }
 
@@ -203,25 +220,28 @@ std::string cost_text(const ServiceFigures& service, PoolRole does) {
   }
   const bool prompts = does != PoolRole::kDecode;
   fmt::format_to(out,
-                 "  cost               {:.4g} USD an hour, {:.4g} USD a million tokens ({}), {:.1f}% idle\n",
-                 share(all.usd * 3600, service.span.seconds()),
+                 "  cost               {:.4g} USD: {:.4g} USD an hour, {:.4g} USD a million tokens ({}), "
+                 "{:.1f}% idle\n",
+                 all.usd, share(all.usd * 3600, service.span.seconds()),
                  million(all.usd, paid_tokens(all.input, all.output, does)), prompts ? "in and out" : "out",
                  100 * share(all.usd_idle, all.usd));
   for (std::size_t i = 0; i < service.pools.size(); ++i) {
     const ServicePoolFigures& pool = service.pools[i];
     const PoolCost& of = all.pools[i];
-    fmt::format_to(out, "  {}: {} at {:.3g} USD an hour ({}){}\n", pool.run.name, pool.tariff.accelerator,
-                   pool.tariff.usd_per_hour, price_source(pool.tariff), price_of_tokens(pool, of, prompts));
+    fmt::format_to(out, "  {}: {:.4g} USD, {} at {:.3g} USD an hour ({}){}\n", pool.run.name, of.usd,
+                   pool.tariff.accelerator, pool.tariff.usd_per_hour, price_source(pool.tariff),
+                   price_of_tokens(pool, of, prompts));
     if (pool.tariff.tiers_usd_per_hour > 0)
       fmt::format_to(out, "  {}: a device's share of host memory and drives {:.3g} USD an hour, in these\n",
                      pool.run.name, pool.tariff.tiers_usd_per_hour);
   }
   if (all.encoders.usd > 0)
-    fmt::format_to(out, "  encoders: {} at {:.3g} USD an hour ({}); {:.3g} USD a million tokens in\n",
-                   service.encoder->tariff.accelerator, service.encoder->tariff.usd_per_hour,
-                   price_source(service.encoder->tariff), 1e6 * all.encoders.usd_per_input_token);
+    fmt::format_to(out, "  {}: {:.4g} USD, {} at {:.3g} USD an hour ({}); {:.3g} USD a million tokens in\n",
+                   service.encoder->pool, all.encoders.usd, service.encoder->tariff.accelerator,
+                   service.encoder->tariff.usd_per_hour, price_source(service.encoder->tariff),
+                   1e6 * all.encoders.usd_per_input_token);
   if (all.usd_unused > 0)
-    fmt::format_to(out, "  pools that served nobody are {:.1f}% of it, and in no class's\n",
+    fmt::format_to(out, "  pools that served nobody are {:.1f}% of it\n",
                    100 * share(all.usd_unused, all.usd));
   if (!std::all_of(service.pools.begin(), service.pools.end(), power_known)) return text;
   fmt::format_to(

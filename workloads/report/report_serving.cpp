@@ -179,6 +179,14 @@ void add_goodput(FigureTree& tree, const Report& report) {
   tree.rows.emplace_back("slo_attainment", report.serving->slo_attainment);
 }
 
+std::string who_meets(const Report& report) {
+  if (!report.service) return "meet the goal";
+  const std::vector<ServiceClassFigures>& classes = report.service->classes;
+  const bool all = std::all_of(classes.begin(), classes.end(),
+                               [](const ServiceClassFigures& of) { return of.goal.given(); });
+  return all ? "meet the goal" : "of those promised something meet the goal";
+}
+
 void rejected_lines(Out out, const ServiceFigures& service) {
   if (service.rejected > service.turned_away)
     fmt::format_to(out, "  rejected           {}: longer than the cache of a replica\n",
@@ -320,8 +328,8 @@ std::string serving_text(const Report& report) {
   if (answers) spread_line(out, "ITL", figures.itl);
   spread_line(out, "end to end", figures.e2e);
   if (report.scenario->goal.given())
-    fmt::format_to(out, "  goodput            {:.4g} requests/s, {:.1f}% meet the goal\n",
-                   figures.goodput_rps, 100 * figures.slo_attainment);
+    fmt::format_to(out, "  goodput            {:.4g} requests/s, {:.1f}% {}\n", figures.goodput_rps,
+                   100 * figures.slo_attainment, who_meets(report));
   if (report.service) {
     service_lines(out, *report.service);
     engine_lines(out, *report.service, report.scenario->service);
@@ -330,8 +338,11 @@ std::string serving_text(const Report& report) {
     return text + stalls_text(*report.service) + experts_text(*report.service) +
            classes_text(*report.service, role_of(report)) + cost_text(*report.service, role_of(report));
   }
-  fmt::format_to(out, "  cache              {} of {} pages of {} tokens at most in use on one rank\n",
-                 grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);
+  fmt::format_to(
+      out,
+      "  cache              {} of {} pages of {} tokens at most in use on one rank; there are as many "
+      "as requests can ask for\n",
+      grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);
   return text + executed_text(report);
 }
 

@@ -103,7 +103,10 @@ AdmissionRules read_admission(Section& plan) {
 void read_classes(Section& top, Scenario& scenario) {
   for (Section& row : top.objects("sla", false, "what requests of a class are promised"))
     scenario.service.class_keys.push_back(read_class(row));
-  if (!scenario.service.class_keys.empty()) scenario.goal = scenario.service.class_keys.front().of.goal;
+  const std::vector<ClassKeys>& classes = scenario.service.class_keys;
+  const auto promised = std::find_if(classes.begin(), classes.end(),
+                                     [](const ClassKeys& keys) { return keys.of.goal.given(); });
+  if (promised != classes.end()) scenario.goal = promised->of.goal;
 }
 
 void set_classes(Scenario& scenario, const Document& document) {

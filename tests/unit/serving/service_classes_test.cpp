@@ -111,6 +111,22 @@ TEST_CASE("requests in a service are on average their rate times how long they s
   CHECK(one.mean_present == Approx(one.figures.e2e.mean * 400 / time).epsilon(1e-6));
 }
 
+// The first class is promised nothing, the second what nobody can keep: of those promised something none is.
+TEST_CASE("who is promised nothing does not count among those who keep their promise") {
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 2)};
+  rules.classes = {{}, promised(1e-6)};
+  const Run mixed = run(rules);
+  CHECK(mixed.classes[0].met == mixed.classes[0].submitted);
+  CHECK(mixed.figures.slo_attainment == 0);
+  rules.classes[1] = promised(1000);
+  const Run kept = run(rules);
+  CHECK(kept.figures.slo_attainment == 1);
+  CHECK(kept.figures.goodput_rps ==
+        Approx(static_cast<double>(kept.classes[1].submitted) / kept.span.seconds()));
+}
+
 TEST_CASE("what is turned away and what is completed are all that came; all others get what they asked for") {
   // A prompt takes 1 + 6.4 ms and comes every 2 ms: two of three are late, whoever waits.
   LinearCost cost(1000, 10);

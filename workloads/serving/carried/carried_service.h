@@ -17,6 +17,8 @@ struct CarriedPool {
   PoolRules rules;   // no step cost: time is what passes
   ServingPlan plan;  // of one instance
   int first_device = 0;
+  std::int64_t device_pages =
+      0;                       // of a replica's cache on the devices; `rules` have no more than may be used
   BalancerShape experts = {};  // where they are placed
 };
 

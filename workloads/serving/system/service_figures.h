@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "workloads/serving/system/expert_figures.h"
@@ -15,6 +16,7 @@ namespace moebius {
 
 struct EncoderFigures {
   EncoderPool::Totals run;
+  std::string pool;        // whose devices they have for themselves
   int devices = 0;         // of their own; 0: those of the language model
   double busy = 0;         // share of the run
   double one_image = 0;    // seconds alone

@@ -54,12 +54,23 @@ void ServiceMetrics::tokens(const std::vector<TokenGap>& gaps) {
   for (const TokenGap& gap : gaps) itl_.add(gap.gap, gap.count);
 }
 
+PromisedRequests ServiceMetrics::promised() const {
+  PromisedRequests sum;
+  const bool any =
+      std::any_of(goals_.begin(), goals_.end(), [](const ServiceGoal& goal) { return goal.given(); });
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    if (any && !goals_[i].given()) continue;
+    sum.submitted += classes_[i].submitted;
+    sum.met += classes_[i].met;
+  }
+  return sum;
+}
+
 ServingFigures ServiceMetrics::figures() const {
   ClassFigures all;
   for (const ClassFigures& figures : classes_) {
     all.submitted += figures.submitted;
     all.completed += figures.completed;
-    all.met += figures.met;
     all.ttft.merge(figures.ttft);
     all.tpot.merge(figures.tpot);
     all.e2e.merge(figures.e2e);
@@ -77,9 +88,10 @@ ServingFigures ServiceMetrics::figures() const {
   figures.e2e = all.e2e.spread();
   figures.output_tokens_per_s = rate(output_);
   figures.input_tokens_per_s = rate(input_);
-  figures.goodput_rps = rate(all.met);
-  if (all.submitted > 0)
-    figures.slo_attainment = static_cast<double>(all.met) / static_cast<double>(all.submitted);
+  const PromisedRequests promised = this->promised();
+  figures.goodput_rps = rate(promised.met);
+  if (promised.submitted > 0)
+    figures.slo_attainment = static_cast<double>(promised.met) / static_cast<double>(promised.submitted);
   return figures;
 }
 

@@ -48,6 +48,11 @@ struct ClassFigures {
   LatencyHistogram ttft, tpot, e2e;
 };
 
+// Requests that were promised something: whoever is promised nothing keeps no promise and breaks none.
+struct PromisedRequests {
+  std::int64_t submitted = 0, met = 0;
+};
+
 class ServiceMetrics {
  public:
   explicit ServiceMetrics(std::vector<ServiceGoal> goals);  // by service class; at least one
@@ -67,6 +72,7 @@ class ServiceMetrics {
   std::int64_t finished() const { return finished_; }  // requests, of all classes; answered or rejected
   const std::vector<ClassFigures>& classes() const { return classes_; }
   const std::vector<ServiceGoal>& goals() const { return goals_; }
+  PromisedRequests promised() const;  // of all classes where none is promised anything
   const TimeShares& shares() const { return shares_; }
   // From the first arrival until the last user has the last token: what rates, busy shares and costs are
   // over.
