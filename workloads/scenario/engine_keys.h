@@ -10,8 +10,8 @@ namespace moebius {
 
 // Of /plan/scheduler: when prompts join the sequences that decode. Where a pool does one of both there is
 // nothing to join.
-constexpr std::array kJoiningKeys{"receive_every", "await_prompts", "gather_prompts", "gather_iterations",
-                                  "gather_share"};
+inline constexpr std::array kJoiningKeys{"receive_every", "await_prompts", "gather_prompts",
+                                         "gather_iterations", "gather_share"};
 // Out of a plan's scheduler, for phases that are apart.
 void drop_joining_keys(Value& scheduler);
 
