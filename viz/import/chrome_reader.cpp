@@ -222,7 +222,10 @@ class Collector {
   }
   void name(const Event& event) {
     if (event.told.empty()) return;
-    if (event.name == "process_name") process_names_[event.process] = event.told.substr(0, kLongestName);
+    if (event.name == "process_name") {
+      process_of(event);  // in the order in which the file names them
+      process_names_[event.process] = event.told.substr(0, kLongestName);
+    }
     if (event.name == "thread_name")
       thread_names_[{event.process, event.thread}] = event.told.substr(0, kLongestName);
   }

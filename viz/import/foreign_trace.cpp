@@ -102,6 +102,9 @@ class Rows {
       : trace_(trace), of_track_(trace.tracks.size()), of_process_(trace.processes.size(), -1) {
     for (const ForeignTrack& track : trace.tracks)
       lanes_.push_back(trace.detail.empty() ? std::nullopt : own_lane(track.thread));
+    // Rows of an export of ours are its classes, in their order.
+    for (std::size_t p = 0; !trace.detail.empty() && p < trace.processes.size(); ++p)
+      of_process(static_cast<std::int32_t>(p));
   }
 
   std::int32_t place(std::int32_t track, std::int64_t start, std::int64_t end) {

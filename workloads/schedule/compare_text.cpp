@@ -45,7 +45,9 @@ std::string to_text(const Comparison& c, const std::string& name_a, const std::s
   const int steps_a = c.by_step() ? c.steps_a : 1, steps_b = c.by_step() ? c.steps_b : 1;
   const double time_a = c.makespan_a.seconds() / steps_a, time_b = c.makespan_b.seconds() / steps_b;
   const auto steps_text = [&](int steps, double seconds) {
-    return c.by_step() ? fmt::format(", {} steps of {}", steps, seconds_text(seconds)) : std::string();
+    return c.by_step()
+               ? fmt::format(", {} {} of {}", steps, steps == 1 ? "step" : "steps", seconds_text(seconds))
+               : std::string();
   };
   fmt::format_to(out, "a: {}: {}{}\n", name_a, to_text(c.makespan_a), steps_text(steps_a, time_a));
   fmt::format_to(out, "b: {}: {}{}", name_b, to_text(c.makespan_b), steps_text(steps_b, time_b));

@@ -29,10 +29,11 @@ std::string_view to_string(Detail detail);
 
 struct RecorderOptions {
   Detail detail = Detail::kOps;
-  Time window = kForever;  // spans that start later are not kept
+  Time window = kForever;  // spans that start later are not kept, but counted as dropped
   Bytes max_bytes = {
-      1073741824.0};  // of spans and samples in memory; what does not fit is counted as dropped
-  Time counters = {};  // how often the simulated network is sampled; zero: never
+      1073741824.0};   // of spans and samples in memory; what does not fit is counted as dropped
+  Time counters = {};  // how often the simulated network, or a service's pools, are sampled; zero: the
+                       // network never, pools on a grid of at most ServiceRecord::kMostSteps
   bool stores = true;  // false: spans are counted as they would be kept, but no one will look at them
 };
 
@@ -67,7 +68,8 @@ class Recorder {
   // A submission of which not all ops have ended.
   struct Open {
     FragmentPtr fragment = {};
-    std::shared_ptr<const CountedOps> ops = {};  // of classes with several ranks; null: small enough to count anew
+    std::shared_ptr<const CountedOps> ops =
+        {};  // of classes with several ranks; null: small enough to count anew
     std::int32_t rank_class = 0;
     std::int32_t remaining = 0;
     Time start = kForever, end = {};  // so far
@@ -96,9 +98,9 @@ class Recorder {
       counted_ops_;  // by hash and class
   std::size_t most_counted_ops_ = 256;
   std::unordered_map<std::string, std::int32_t> counter_ids_;
-  std::vector<Open> open_;        // and before them some that have closed
-  std::int32_t first_kept_ = 0;   // sequence of open_.front()
-  std::size_t num_closed_ = 0;    // at the front
+  std::vector<Open> open_;       // and before them some that have closed
+  std::int32_t first_kept_ = 0;  // sequence of open_.front()
+  std::size_t num_closed_ = 0;   // at the front
   Hash schedule_hash_;
   double kept_bytes_ = 0;
   std::int64_t dropped_spans_ = 0, dropped_samples_ = 0;

@@ -123,15 +123,15 @@ TEST_CASE("a comparison reads as a verdict, what differs, and a table by kind") 
                Contains("structure: DIFFERENT: 4 ops joined, 1 only in a\n  only in a: submission 2"));
 }
 
-// 50 ns of one step against 110 ns of four: 27.5 ns each.
+// 50 ns of one step against 110 ns of four: 27.5 ns each, shown in whole ones.
 TEST_CASE("training of other lengths is compared by the step") {
   Timeline a = small_timeline(), b = small_timeline();
   a.facts.emplace_back("training_steps", "1");
   b.facts.emplace_back("training_steps", "4");
   b.spans[4].end = {110};
   const std::string text = to_text(compared(a, b), "one", "four");
-  CHECK_THAT(text, Contains("a: one: 50 ns, 1 steps of 50 ns"));
-  CHECK_THAT(text, Contains("b: four: 110 ns, 4 steps of 27.5 ns (-45.0% a step)"));
+  CHECK_THAT(text, Contains("a: one: 50 ns, 1 step of 50 ns"));
+  CHECK_THAT(text, Contains("b: four: 110 ns, 4 steps of 28 ns (-45.0% a step)"));
   b.facts.emplace_back("dropped_spans", "7");  // what it kept is not what four steps took
   CHECK_FALSE(compared(a, b).by_step());
 }
