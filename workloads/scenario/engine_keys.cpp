@@ -87,6 +87,10 @@ void read_overhead(Section& section, HostCosts& host) {
   host = costs;
 }
 
+// When prompts join the sequences that decode. Where a pool does one of both there is nothing to join.
+constexpr std::array kJoiningKeys{"receive_every", "await_prompts", "gather_prompts", "gather_iterations",
+                                  "gather_share"};
+
 bool both_on_a_pool(const ServicePlan& service) {
   if (service.separate || service.does != PoolRole::kBoth) return false;
   return service.pools.empty() ||

@@ -2,17 +2,12 @@
 // decoding is launched, where tokens are chosen, how sequences hold the cache, how prompts are laid out.
 #pragma once
 
-#include <array>
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/serving/frameworks.h"
 
 namespace moebius {
 
-// Of /plan/scheduler: when prompts join the sequences that decode. Where a pool does one of both there is
-// nothing to join.
-inline constexpr std::array kJoiningKeys{"receive_every", "await_prompts", "gather_prompts",
-                                         "gather_iterations", "gather_share"};
-// Out of a plan's scheduler, for phases that are apart.
+// Out of a plan's scheduler, for phases that are apart: when prompts join the sequences that decode.
 void drop_joining_keys(Value& scheduler);
 
 // `policy`, `host_overhead`, `pipeline`, `input_workers`, `output_workers`, `sampling`, `launch`,
