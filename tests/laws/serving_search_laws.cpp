@@ -149,10 +149,10 @@ std::pair<double, double> goodput_of(const Document& document, const Library& li
 TEST_CASE("a plan that a search writes does what its figures say") {
   const Library library("");
   int rates = 0, goodputs = 0;
-  for (const std::uint32_t seed : {4u, 8u, 12u, 16u, 20u}) {
+  for (std::uint32_t seed = 1; seed <= 12; ++seed) {
     const Document base = serving_problem(seed);
     SearchRequest request = serving_request(library, base, seed);
-    REQUIRE(request.goal == SearchGoal::kGoodput);
+    request.goal = SearchGoal::kGoodput;
     request.top = 1;
     for (const double attainment : {0.0, 0.5}) {
       request.attainment = attainment;

@@ -24,15 +24,10 @@ void add_rows(Json& json, const FigureRows& rows) {
   for (const auto& [key, value] : rows) json[key] = value;
 }
 
-void add_step_price(Json& json, const StepPrice& cost) {
-  const auto known = [](const std::optional<double>& whole, double share) {
-    return whole ? Json(*whole * share) : Json(nullptr);
-  };
-  json = {{"usd_per_hour", cost.usd ? Json(cost.tariff.usd_per_hour) : Json(nullptr)},
-          {"usd_per_step", known(cost.usd, 1)},
-          {"usd_per_million_tokens", known(cost.usd, 1e6 / cost.tokens)},
-          {"joules_per_step", known(cost.joules, 1)},
-          {"joules_per_token", known(cost.joules, 1 / cost.tokens)}};
+void add_tree(Json& json, const FigureTree& tree) {
+  for (const auto& [key, value] : tree.rows) std::visit([&, &at = key](auto of) { json[at] = of; }, value);
+  for (const auto& [key, part] : tree.parts) add_tree(json[key], part);
+  for (const auto& [key, list] : tree.lists) json[key] = list;
 }
 
 void add_training(Json& json, const Report& report) {
@@ -52,7 +47,7 @@ void add_training(Json& json, const Report& report) {
   json["mfu_causal"] = of_devices(figures.mfu_causal);
   json["tflops_per_device"] = of_devices(figures.tflops_per_device);
   json["tflops_per_device_causal"] = of_devices(figures.tflops_per_device_causal);
-  add_step_price(json["cost"], step_price(report));
+  add_tree(json["cost"], cost_tree(step_price(report)));
 }
 
 void add_tenants(Json& json, const std::vector<TenantFigures>& tenants) {
@@ -85,12 +80,6 @@ void add_tokens(Json& json, const std::vector<std::vector<std::int32_t>>& tokens
     first.push_back(
         std::vector<std::int32_t>(tokens[i].begin(), tokens[i].begin() + std::min(kFirst, tokens[i].size())));
   json["tokens"] = {{"hash", fmt::format("{:016x}", hash_of(tokens))}, {"first", first}};
-}
-
-void add_tree(Json& json, const FigureTree& tree) {
-  for (const auto& [key, value] : tree.rows) std::visit([&, &at = key](auto of) { json[at] = of; }, value);
-  for (const auto& [key, part] : tree.parts) add_tree(json[key], part);
-  for (const auto& [key, list] : tree.lists) json[key] = list;
 }
 
 void add_serving(Json& json, const Report& report) {

@@ -40,6 +40,19 @@ StepPrice step_price(const Report& report) {
   return cost;
 }
 
+FigureTree cost_tree(const StepPrice& cost) {
+  const auto known = [](const std::optional<double>& whole, double share) {
+    return figure_if(whole.has_value(), whole.value_or(0) * share);
+  };
+  FigureTree tree;
+  tree.rows = {{"usd_per_hour", figure_if(cost.usd.has_value(), cost.tariff.usd_per_hour)},
+               {"usd_per_step", known(cost.usd, 1)},
+               {"usd_per_million_tokens", known(cost.usd, 1e6 / cost.tokens)},
+               {"joules_per_step", known(cost.joules, 1)},
+               {"joules_per_token", known(cost.joules, 1 / cost.tokens)}};
+  return tree;
+}
+
 std::string cost_text(const StepPrice& cost) {
   std::string text;
   if (cost.usd)

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "workloads/report/report.h"
+#include "workloads/report/report_serving.h"
 
 namespace moebius {
 
@@ -33,6 +33,7 @@ struct StepPrice {
 };
 StepPrice step_price(const Report& report);
 
+FigureTree cost_tree(const StepPrice& cost);
 std::string cost_text(const StepPrice& cost);
 
 }  // namespace moebius
