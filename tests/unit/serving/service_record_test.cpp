@@ -146,14 +146,14 @@ TEST_CASE("what does not fit in a timeline is left out and counted") {
   CHECK(static_cast<std::int64_t>(timeline.spans.size()) == 100 - record.dropped());
 }
 
-// Every 10 s over a minute, where the grid of the report has a step of 1 s; a value that stays has no sample.
+// Every 10 s over a minute, where the grid of the report has a step of half a second; a value that stays has no sample.
 TEST_CASE("counters of a service are sampled as often as they are asked for, pool by pool") {
   ServiceRecord record({{"prefill", 8, 1}, {"decode", 1, 8}},
                        {.detail = Detail::kSteps, .window = at(45), .counters = at(10)});
   for (int second = 0; second <= 60; ++second)
     if (at(second) >= record.due())
       record.sample(at(second), {{.running = second}, {.running = 1, .pages = 5}});
-  CHECK(record.series().moments.size() == 61);
+  CHECK(record.series().moments.size() == 121);
   const Timeline timeline = record.take();
   std::vector<std::pair<Time, double>> running;
   for (const CounterSample& sample : timeline.samples) {

@@ -329,7 +329,7 @@ class Rewrite {
     builder_.layer = op.layer;
     const bool into_shards = writes_shards(op, fragment_);
     // Sums in place keep behind those into shards, which do not wait for the stretch that follows then.
-    if (into_shards || (plan_.zero >= 2 && sums_in_place(op, fragment_))) {
+    if (into_shards || (plan_.zero >= 2 && sums_in_place(op, fragment_) && is_last_touch(op))) {
       sums_[stretch_of(op)].push_back(
           {op, into_shards ? copies_of(inputs_of(op)) : inputs_of(op), into_shards});
       return;
@@ -339,6 +339,17 @@ class Rewrite {
     if (!computes) return;
     waits_.clear();
     last_compute_ = index;
+  }
+
+  // But for sums into shards, which are put off as far.
+  bool is_last_touch(const Op& op) const {
+    const TensorId sum = fragment_.output(op, 0);
+    return std::all_of(&op + 1, fragment_.ops.data() + fragment_.ops.size(), [&](const Op& later) {
+      const auto operands = fragment_.operands.begin() + later.first_tensor;
+      const auto end = operands + later.num_inputs + later.num_outputs;
+      const bool put_off = writes_shards(later, fragment_) && stretch_of(later) == stretch_of(op);
+      return put_off || std::find(operands, end, sum) == end;
+    });
   }
 
   int stretch_of(const Op& op) const { return stretch_[&op - fragment_.ops.data()]; }
