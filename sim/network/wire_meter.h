@@ -17,7 +17,7 @@
 namespace moebius {
 
 // Flows that are looked at one by one, at a time.
-inline constexpr std::int64_t kMostSingleFlows = 65536;
+inline constexpr std::int64_t kMostSingleFlows = 262144;
 
 // What transfers that are under way at the same time share.
 enum class WireSharing : std::uint8_t {
