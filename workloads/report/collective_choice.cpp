@@ -32,6 +32,18 @@ std::string candidates_text(const CollectiveChoice& choice) {
 
 }  // namespace
 
+std::string algorithm_text(const CollectiveChoice& choice) {
+  std::string text = name_of(choice);
+  const AlgorithmTime* fastest = &choice.chosen;
+  for (const AlgorithmTime& row : choice.candidates)
+    if (row.seconds < fastest->seconds) fastest = &row;
+  constexpr double kWorthSaying = 0.95;
+  if (fastest->seconds < kWorthSaying * choice.chosen.seconds)
+    text += fmt::format(", as the library's tuner chooses; {} would take {} on an idle network",
+                        name_of(*fastest), seconds_text(fastest->seconds));
+  return text;
+}
+
 std::string choices_text(const std::vector<CollectiveChoice>& choices) {
   if (choices.empty()) return {};
   std::string text = fmt::format(

@@ -41,6 +41,8 @@ struct CollectiveChoice {
 inline constexpr int kMostRanksTraced = 512;
 inline constexpr int kMostChoices = 64;  // distinct ones that a run notes
 
+// Of an automatic choice, and a faster one among the candidates, where there is one.
+std::string algorithm_text(const CollectiveChoice& choice);
 std::string choices_text(const std::vector<CollectiveChoice>& choices);  // empty for none
 std::string wires_text(const std::vector<WireUse>& wires);
 

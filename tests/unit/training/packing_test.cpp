@@ -146,19 +146,17 @@ TEST_CASE("of folded replicas the one with the most pairs is timed and all are c
   TrainingJob job = small_job();
   job.workload.lengths = uniform(2, 20);
   REQUIRE(job.plan.fold);
-  double most = 0, real = 0;
-  for (int replica = 0; replica < job.plan.dp; ++replica) {
+  const auto tokens_of = [&](int replica) {
     PackedTokens tokens;
     for (int i = 0; i < job.workload.num_microbatches(job.plan); ++i)
       tokens.add(*pack(job.workload, {0, i * job.plan.dp + replica}));
-    real += tokens.real;
-    if (replica == heaviest_replica(job.workload, job.plan, 0)) most = tokens.squares;
-  }
+    return tokens;
+  };
+  const double most = tokens_of(heaviest_replica(job.workload, job.plan, 0)).squares;
+  double real = 0;
   for (int replica = 0; replica < job.plan.dp; ++replica) {
-    PackedTokens tokens;
-    for (int i = 0; i < job.workload.num_microbatches(job.plan); ++i)
-      tokens.add(*pack(job.workload, {0, i * job.plan.dp + replica}));
-    CHECK(tokens.squares <= most);
+    CHECK(tokens_of(replica).squares <= most);
+    real += tokens_of(replica).real;
   }
   CHECK(packed_tokens(job.workload, job.plan, 0).real == Approx(real));
 }

@@ -3,6 +3,7 @@
 #include "hw/catalog.h"
 #include "models/model.h"
 #include "workloads/collective.h"
+#include "workloads/report/collective_choice.h"
 
 using namespace moebius;
 
@@ -142,4 +143,18 @@ TEST_CASE("a zipf matrix shares out what each rank holds") {
   REQUIRE(work.matrix->at(1, 0) == Approx(2e6));
   REQUIRE(work.matrix->received(0) == Approx(2e6));
   REQUIRE(work.bytes.value == Approx(3e6));
+}
+
+TEST_CASE("a report names the algorithm taken, and a faster one only where it is worth it") {
+  CollectiveChoice choice{.ranks = 100, .nodes = 13};
+  choice.automatic = true;
+  choice.chosen = {Algorithm::kTree, 16.45e-3, "LL128"};
+  choice.candidates = {{Algorithm::kRing, 16e-3, "Simple"}, choice.chosen};
+  CHECK(algorithm_text(choice) == "tree LL128");
+  choice.candidates[0].seconds = 12.34e-3;
+  CHECK(algorithm_text(choice) ==
+        "tree LL128, as the library's tuner chooses; ring Simple would take 12.34 ms on an idle network");
+  choice.chosen = {};
+  choice.candidates = {};
+  CHECK(algorithm_text(choice) == "library");
 }
