@@ -18,17 +18,16 @@ bool writes_shards(const Op& op, const Fragment& fragment) {
   return op.kind == OpKind::kReduceScatter && fragment.tensors[fragment.output(op, 0)].shards > 0;
 }
 
-// Of gradients that every rank keeps whole, such as those of norms under sequence parallelism.
-bool sums_in_place(const Op& op, const Fragment& fragment) {
-  return op.kind == OpKind::kAllReduce && op.lane == Lane::kDataComm &&
-         fragment.tensors[fragment.output(op, 0)].memory == MemoryKind::kGradients;
+// Gradients of norms under sequence parallelism, which ranks of a tensor group hold parts of.
+bool sums_tensor_parts(const Op& op) {
+  const bool of_tensor_group = op.group == GroupRole::kTensor || op.group == GroupRole::kExpertTensor;
+  return op.kind == OpKind::kAllReduce && op.lane == Lane::kDataComm && of_tensor_group;
 }
 
-// A sum of gradients and what it reads: the gradients, or copies of them.
+// A reduce-scatter into shards and what it reads: the gradients, or copies of them.
 struct Sum {
   Op op;
   std::vector<TensorId> inputs;
-  bool into_shards = true;  // what it reads goes when it is done
 };
 
 class Rewrite {
@@ -301,8 +300,7 @@ class Rewrite {
     for (const Sum& sum : sums_[stretch]) {
       builder_.phase = sum.op.phase;
       builder_.layer = sum.op.layer;
-      const std::int32_t done = replay(sum.op, sum.inputs, {});
-      if (sum.into_shards) wait_for(done);
+      wait_for(replay(sum.op, sum.inputs, {}));
     }
     builder_.phase = phase;
     builder_.layer = layer;
@@ -327,11 +325,16 @@ class Rewrite {
   void write(const Op& op) {
     builder_.phase = op.phase;
     builder_.layer = op.layer;
-    const bool into_shards = writes_shards(op, fragment_);
-    // Sums in place keep behind those into shards, which do not wait for the stretch that follows then.
-    if (into_shards || (plan_.zero >= 2 && sums_in_place(op, fragment_) && is_last_touch(op))) {
-      sums_[stretch_of(op)].push_back(
-          {op, into_shards ? copies_of(inputs_of(op)) : inputs_of(op), into_shards});
+    if (writes_shards(op, fragment_)) {
+      sums_[stretch_of(op)].push_back({op, copies_of(inputs_of(op))});
+      return;
+    }
+    // In turn with the other messages of the tensor group: sums into shards, which are put off, would wait
+    // behind those of the stretches that follow.
+    if (plan_.zero >= 2 && sums_tensor_parts(op)) {
+      Op in_turn = op;
+      in_turn.lane = Lane::kTensorComm;
+      replay(in_turn, inputs_of(op), {});
       return;
     }
     const bool computes = op.lane == Lane::kCompute;
@@ -339,17 +342,6 @@ class Rewrite {
     if (!computes) return;
     waits_.clear();
     last_compute_ = index;
-  }
-
-  // But for sums into shards, which are put off as far.
-  bool is_last_touch(const Op& op) const {
-    const TensorId sum = fragment_.output(op, 0);
-    return std::all_of(&op + 1, fragment_.ops.data() + fragment_.ops.size(), [&](const Op& later) {
-      const auto operands = fragment_.operands.begin() + later.first_tensor;
-      const auto end = operands + later.num_inputs + later.num_outputs;
-      const bool put_off = writes_shards(later, fragment_) && stretch_of(later) == stretch_of(op);
-      return put_off || std::find(operands, end, sum) == end;
-    });
   }
 
   int stretch_of(const Op& op) const { return stretch_[&op - fragment_.ops.data()]; }
