@@ -66,6 +66,19 @@ TEST_CASE("shards in two copies train like shards in one") {
   }
 }
 
+// Sums of norms over the tensor group come before what the sums into shards read, copies of it among that.
+TEST_CASE("shards beside sequence parallelism train alike, whatever they are copied through") {
+  TrainingJob base = state_job();
+  base.plan.tp = 2;
+  base.plan.sequence_parallel = true;
+  for (const ShardBuffers buffers : {ShardBuffers::kInPlace, ShardBuffers::kCopied, ShardBuffers::kFlat})
+    for (const int zero : {2, 3})
+      require_same_losses(base, [&](TrainingJob& job) {
+        job.plan.zero = zero;
+        job.plan.shard_buffers = buffers;
+      });
+}
+
 TEST_CASE("how far ahead parameters are gathered changes no bit") {
   TrainingJob job = state_job();
   job.plan.zero = 3;
