@@ -199,6 +199,12 @@ int Model::num_attention_layers() const {
   return count;
 }
 
+int Model::num_windowed_layers() const {
+  int count = 0;
+  for (int layer = 0; layer < layers; ++layer) count += window(layer) > 0 || chunk(layer) > 0;
+  return count;
+}
+
 int Model::key_head_dim() const {
   return attention == AttentionKind::kMla ? mla.nope_dim + mla.rope_dim : head_dim;
 }

@@ -134,6 +134,7 @@ struct Model {
   bool adds_qkv_bias() const;  // to the fused map of queries, keys and values: latent attention has none
   bool is_delta_layer(int layer) const;
   int num_attention_layers() const;  // that are not delta networks
+  int num_windowed_layers() const;   // that look back to no more than a window or chunk
   int query_dim() const;             // columns of all query heads together
   int value_dim() const;             // columns of all value heads together
   int key_head_dim() const;          // columns of one query or key head, rotary part included

@@ -105,6 +105,9 @@ PoolRules carried_rules(const ServicePlan& service, const ServicePool& pool,
                         const std::vector<TrafficRequest>& requests) {
   PoolRules rules = pool_rules(service, pool);
   ReplicaRules& replica = rules.instance.replica;
+  // Pages that are carried out hold all layers.
+  replica.pages /= replica.parts.all();
+  replica.parts = {};
   const std::int64_t most = most_pages(requests, replica.page_tokens);
   replica.pages = std::min(replica.pages, most);
   replica.host_pages = std::min(replica.host_pages, most);
@@ -128,7 +131,7 @@ CarriedService carried_service(const Scenario& scenario) {
   int devices = 0;
   for (const ServicePool& pool : service_pools(scenario)) {
     CarriedPool carried{carried_rules(scenario.service, pool, service.requests), pool.phase.plan, devices,
-                        pool.pages};
+                        pool.pages / pool.parts.all()};
     carried.plan.fold = false;
     carried.plan.launch = LaunchMode::kHidden;
     carried.plan.captured = 0;

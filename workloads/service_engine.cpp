@@ -33,7 +33,7 @@ void set_engine_rules(const ServicePlan& service, const ServicePool& pool, Insta
   rules.replica.slot_tokens = engine.slot_tokens;
   rules.replica.host_pages = static_cast<std::int64_t>(engine.swap_space / pool.page_bytes) / lanes_of(pool);
   const Accelerator& chip = pool.job->scenario.cluster->pools.front().accelerator;
-  rules.swap_seconds = pool.page_bytes / chip.host_rate / phase.plan.block_tokens;
+  rules.swap_seconds = pool.page_bytes * pool.parts.all() / chip.host_rate / phase.plan.block_tokens;
   if (engine.launch == LaunchMode::kGraph)
     rules.captured =
         captured_sizes(engine.slots ? most : engine.captured_step, engine.captured_doubled_from, most);

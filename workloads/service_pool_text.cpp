@@ -37,6 +37,12 @@ std::string row(std::string_view name, Bytes bytes, Bytes capacity, const std::s
 
 std::string pages_text(const ServicePool& pool) {
   const ServingPlan& plan = pool.phase.plan;
+  if (pool.parts.windowed > 0)
+    return fmt::format(
+        "{} pages of {} tokens and one of {} parts of the layers: a sequence has {} for each {} tokens, "
+        "and up to {} more for layers with a window",
+        grouped(pool.pages), plan.block_tokens, pool.parts.all(), pool.parts.whole, plan.block_tokens,
+        grouped(pool.parts.windowed * pool.parts.window));
   return fmt::format("{} pages of {} tokens: {} tokens a replica", grouped(pool.pages), plan.block_tokens,
                      grouped(pool.pages * plan.block_tokens));
 }

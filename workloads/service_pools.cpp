@@ -80,6 +80,33 @@ Bytes page_bytes(const Scenario& scenario) {
                plan.block_tokens};
 }
 
+// Both kinds of layers in pages of so many that both have whole ones of them. Between iterations a window
+// needs keys of all but the token to come, wherever it begins in a page; a chunk of attention begins with a
+// page.
+PageParts parts_of(const Model& model, const ServingPlan& plan, bool keeps_windows_only) {
+  if (!keeps_windows_only) return {};
+  const int windowed = model.num_windowed_layers(), whole = model.layers - windowed;
+  const int layers = std::gcd(windowed, whole);
+  const auto pages = [&](std::int64_t tokens) {
+    return static_cast<std::int32_t>((tokens + plan.block_tokens - 1) / plan.block_tokens);
+  };
+  const bool slides = model.sliding_window > 0;
+  const std::int64_t seen = slides ? model.sliding_window - 1 : model.attention_chunk;
+  return {.whole = whole / layers,
+          .windowed = windowed / layers,
+          .window = pages(seen) + slides,
+          .prompt_window = pages(seen + plan.token_budget) + slides};
+}
+
+// Of the layers of a stage, as a share, so that it has room for both kinds.
+double share_of_page(const Model& stage, const PageParts& parts) {
+  if (parts.windowed == 0) return 1;
+  const int windowed = stage.num_windowed_layers(), whole = stage.layers - windowed;
+  const double of_windowed = static_cast<double>(windowed) / parts.windowed;
+  const double of_whole = parts.whole > 0 ? static_cast<double>(whole) / parts.whole : 0;
+  return std::max(of_windowed, of_whole) / stage.layers;
+}
+
 // They keep no cache: weights and the largest iteration have the whole device.
 void place_experts(ServicePool& pool) {
   if (!pool.phase.plan.experts_apart()) return;
@@ -144,10 +171,10 @@ StageRoom room_of_stage(const ServicePool& pool, const Job& job, const ServicePl
   const std::string& name = job.scenario.cluster->pools.front().name;
   StageRoom stage;
   stage.weights = of_kind(memory, MemoryKind::kWeights);
-  stage.page_bytes = page_bytes(job.scenario);
+  stage.page_bytes = page_bytes(job.scenario) * share_of_page(job.scenario.model, pool.parts);
   if (pool.drafter) {
     stage.weights += of_kind(*pool.drafter->memory, MemoryKind::kWeights);
-    stage.page_bytes += page_bytes(pool.drafter->scenario);
+    stage.page_bytes += page_bytes(pool.drafter->scenario) / std::max(1, pool.parts.whole);
   }
   stage.weights += encoder_weights(job.scenario, service.encoder, pool.phase.role);
   stage.work = memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
@@ -211,6 +238,7 @@ std::vector<int> layers_of_stages(int layers, int stages) {
 ServicePool service_pool(const Scenario& scenario, const ServicePhase& phase) {
   ServicePool pool{phase, job_of(alone(scenario, phase)), drafter_of(scenario, phase)};
   pool.model = served_model(scenario.model, phase.plan);
+  pool.parts = parts_of(pool.model, phase.plan, scenario.service.keeps_windows_only);
   for (int stage = 1; stage < phase.plan.pp; ++stage)
     pool.further.push_back(job_of(alone(scenario, phase, stage)));
   set_pages(pool, scenario.service);

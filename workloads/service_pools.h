@@ -9,6 +9,7 @@
 
 #include "hw/units.h"
 #include "workloads/scenario/scenario.h"
+#include "workloads/serving/kv/page_parts.h"
 
 namespace moebius {
 
@@ -22,6 +23,7 @@ struct ServicePool {
   Bytes weights = {};            // of the fullest device
   Bytes work = {};               // beside them, of the largest iteration
   Bytes page_bytes = {};         // on one device
+  PageParts parts = {};          // of the layers that a page holds
   Bytes state_bytes = {};        // of a sequence beside its pages, on one device
   std::int32_t states = 0;       // sequences for which there is room; 0: they have none
   Bytes expert_weights = {};     // of a device of theirs, where experts stand apart

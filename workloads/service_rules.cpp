@@ -65,6 +65,7 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   replica.chunked = pool.phase.chunked;
   replica.page_tokens = plan.block_tokens;
   replica.pages = pool.pages;
+  replica.parts = pool.parts;
   replica.output_reserve = service.output_reserve;
   if (service.prefix_cache && scenario.traffic.source && pool.phase.role != PoolRole::kDecode)
     replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());

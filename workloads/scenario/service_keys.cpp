@@ -102,6 +102,34 @@ void decide_steps(Scenario& scenario) {
     if (setting.pointer == "/plan/steps") setting.value = fmt::format("\"{}\"", row->name);
 }
 
+// Why all layers have to keep all tokens; nothing where they need not.
+std::string why_all_tokens(const Scenario& scenario) {
+  const ServicePlan& service = scenario.service;
+  const Model& model = scenario.model;
+  if (model.num_windowed_layers() == 0) return fmt::format("{} has no layers with a window", model.id);
+  if (model.kv_share > 1) return fmt::format("layers of {} have keys together", model.id);
+  if (service.full_steps) return "pages that are carried out op by op hold all layers";
+  if (service.tiers.on()) return "blocks in tiers below device memory hold all layers";
+  if (model.num_windowed_layers() == model.layers && service.prefix_cache)
+    return fmt::format("no layer of {} sees all tokens, so that nothing of a prefix would be kept", model.id);
+  return "";
+}
+
+// What a framework does by itself it does where it can: vLLM's hybrid manager is off beside connectors that
+// take caches elsewhere, and by default for attention in chunks (vllm/config/vllm.py).
+void settle_windows(Scenario& scenario, const Document& document) {
+  ServicePlan& service = scenario.service;
+  if (!service.keeps_windows_only) return;
+  const std::string why = why_all_tokens(scenario);
+  if (service.windows_given && !why.empty())
+    place_at(document, "/plan/cache/windows").fail(why + ": expected \"all\", found \"window\"");
+  if (service.windows_given) return;
+  service.keeps_windows_only =
+      why.empty() && scenario.model.attention_chunk == 0 && !service.separate && service.pools.empty();
+  for (Setting& setting : scenario.settings)
+    if (setting.pointer == "/plan/cache/windows" && !service.keeps_windows_only) setting.value = "\"all\"";
+}
+
 // Blocks of the traffic are made of whole pages.
 void check_prefix_cache(const Scenario& scenario, const Document& document) {
   if (!scenario.service.prefix_cache || !scenario.traffic.source) return;
@@ -263,9 +291,20 @@ constexpr std::array kCacheShares{
                       "the cache, of what weights and the largest iteration leave"},
 };
 
+constexpr std::array kWindows{
+    Named<bool>{"all", false, "all tokens, as the other layers"},
+    Named<bool>{
+        "window", true,
+        "their window or chunk: pages hold some layers each, and those that no layer looks at any more "
+        "are free"},
+};
+
 void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& service) {
   service.prefix_cache =
       cache.boolean("prefix", false, "prompts that begin alike share what the cache has of them");
+  service.keeps_windows_only = cache.choice<bool>("windows", kWindows, framework.keeps_windows_only,
+                                                  "what layers keep that look back only so far");
+  service.windows_given = cache.given("windows");
   Section section = cache.object("hbm", false, "in device memory");
   service.device_share = section.number("share", {0.01, 1}, framework.device_share, "of a device's memory");
   service.share_of =
@@ -331,6 +370,7 @@ void set_phases(Scenario& scenario, const Document& document) {
   check_engine(scenario, document);
   check_carried_shared_experts(service, document);
   if (service.full_steps && is_batch(scenario) && !joins_by_and_by(scenario)) {
+    settle_windows(scenario, document);
     if (service.decode.cp > 1)
       place_at(document, "/plan/decode/attention/cp")
           .fail("cuts prompts, but this pool decodes: expected prefill on a pool of its own");
@@ -342,6 +382,7 @@ void set_phases(Scenario& scenario, const Document& document) {
             "a service runs as many sequences as its cache has room for, so that weights have to fit: "
             "expected \"enforce\"");
   check_prefix_cache(scenario, document);
+  settle_windows(scenario, document);
   service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);
   for (ServicePhase& phase : service.phases) {
     set_engine(phase, service);

@@ -17,6 +17,7 @@ constexpr std::array kFrameworks{
         .max_batch = 1024,
         .share_of = CacheShare::kUsed,
         .block_tokens = 16,
+        .keeps_windows_only = true,
         .fused = true,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
@@ -33,7 +34,10 @@ constexpr std::array kFrameworks{
         .source = "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
                   "API server on devices of 70 GiB or more that are no A100, else 2048 and 256), "
                   "config/cache.py (gpu_memory_utilization 0.9, "
-                  "block_size 16), config/parallel.py (all2all_backend \"allgather_reducescatter\"); "
+                  "block_size 16), v1/core/kv_cache_coordinator.py (the hybrid manager of sliding windows, "
+                  "where no "
+                  "connector takes caches elsewhere), config/parallel.py (all2all_backend "
+                  "\"allgather_reducescatter\"); "
                   "chunked prefill and asynchronous scheduling are on by default; config/vllm.py "
                   "(max_cudagraph_capture_size 512: iterations of so many tokens at most that have prompts "
                   "are replayed as graphs between their attention, cudagraph_mode FULL_AND_PIECEWISE)",

@@ -33,6 +33,7 @@ struct Framework {
   double device_share = 0.9;                                 // /plan/cache/hbm/share
   CacheShare share_of = CacheShare::kHeld;                   // /plan/cache/hbm/of
   int block_tokens = 64;                                     // /plan/cache/block_tokens
+  bool keeps_windows_only = false;                           // /plan/cache/windows
   bool fused = false;                                        // /plan/fused
   bool fused_reduction = false;                              // /plan/fused_reduction
   double output_reserve = 0;                                 // /plan/scheduler/output_reserve

@@ -35,8 +35,11 @@ void ServingSystem::State::start_transfers(const Location& at) {
 // Of what decodes it, the format and the heads count.
 double ServingSystem::State::cache_bytes(std::int32_t id) const {
   const LiveRequest& request = live[id];
-  const double own = pool_of(request.decode).cache_bytes_per_token;
-  return (own > 0 ? own : rules.transfer.bytes_per_token) * request.moments.input +
+  const PoolRules& pool = pool_of(request.decode);
+  const ReplicaRules& replica = pool.instance.replica;
+  const double of_token =
+      pool.cache_bytes_per_token > 0 ? pool.cache_bytes_per_token : rules.transfer.bytes_per_token;
+  return of_token * replica.parts.kept(static_cast<double>(request.moments.input), replica.page_tokens) +
          rules.transfer.bytes_per_sequence;
 }
 

@@ -87,7 +87,8 @@ double Forecaster::price_of_prompt(const Instance& instance, const ForecastReque
 double Forecaster::price_of_token(const Instance& instance, const ForecastRequest& request) {
   const ReplicaRules& rules = rules_.replica;
   const auto context = request.input + static_cast<std::int64_t>(request.mean_output / 2);
-  const std::int64_t room = rules.pages * rules.page_tokens / std::max<std::int64_t>(1, context);
+  const std::int64_t pages = (context + rules.page_tokens - 1) / rules.page_tokens;
+  const std::int64_t room = rules.pages / std::max<std::int64_t>(1, rules.parts.held(pages));
   StepShape full;
   full.decode_sequences = static_cast<std::int32_t>(std::clamp<std::int64_t>(room, 1, rules.max_running));
   full.decode_tokens = full.decode_sequences * (1 + rules.speculation.drafts);
@@ -103,7 +104,7 @@ double Forecaster::until_room(const Instance& instance, int replica, const Forec
   if (load.running == 0) return 0;
   const double slots =
       static_cast<double>(load.waiting + load.expected + 1 + load.running - of.max_running());
-  const double page = rules_.replica.page_tokens;
+  const double page = static_cast<double>(rules_.replica.page_tokens) / rules_.replica.parts.whole;
   const double needed = static_cast<double>(of.prompt_tokens_before(request.priority) + load.expected_tokens +
                                             request.input - request.cached) /
                         page;

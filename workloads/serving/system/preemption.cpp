@@ -1,4 +1,6 @@
 // How a replica drives sequences out when its cache is full, and takes them back.
+#include <cmath>
+
 #include "workloads/serving/system/replica.h"
 
 namespace moebius {
@@ -55,9 +57,14 @@ void Replica::preempt_youngest() {
   ++seen_, ++known_;
 }
 
+// As tokens of all layers.
+std::int64_t Replica::kept_tokens(std::int64_t tokens) const {
+  return std::llround(rules_.parts.kept(static_cast<double>(tokens), rules_.page_tokens));
+}
+
 // Whole, the blocks that it shared too: others may not need them any more when it comes back.
 bool Replica::swap_out(const Decoding& sequence) {
-  const std::int64_t pages = pages_of(sequence.context);
+  const std::int64_t pages = rules_.parts.held(pages_of(sequence.context));
   if (swapped_pages_ + pages > rules_.host_pages) return false;
   swapped_pages_ += pages;
   if (tables_ != nullptr) tables_->swap_out(sequence.id, sequence.context);
@@ -65,7 +72,7 @@ bool Replica::swap_out(const Decoding& sequence) {
   swapped_.front().shared = 0;
   ++swaps_.sequences;
   swaps_.out_tokens += sequence.context;
-  shape_.swapped_out += sequence.context;
+  shape_.swapped_out += kept_tokens(sequence.context);
   return true;
 }
 
@@ -76,7 +83,7 @@ void Replica::swap_in() {
     const Decoding next = swapped_.front();
     if (occupied_ >= rules_.max_running || !make_room(held_by(next.context + rows) + growth())) return;
     swapped_.pop_front();
-    swapped_pages_ -= pages_of(next.context);
+    swapped_pages_ -= rules_.parts.held(pages_of(next.context));
     hold(held_by(next.context));
     if (tables_ != nullptr) tables_->swap_in(next.id, next.context, held_by(next.context));
     ++occupied_;
@@ -84,7 +91,7 @@ void Replica::swap_in() {
     decode(next);
     swapped_in_.push_back(next.id);
     swaps_.in_tokens += next.context;
-    shape_.swapped_in += next.context;
+    shape_.swapped_in += kept_tokens(next.context);
   }
 }
 

@@ -51,14 +51,19 @@ std::int64_t Replica::pages_of(std::int64_t tokens) const {
 }
 
 std::int64_t Replica::held_by(std::int64_t tokens) const {
-  return pages_of(std::max<std::int64_t>(tokens, rules_.slot_tokens));
+  return rules_.parts.held(pages_of(std::max<std::int64_t>(tokens, rules_.slot_tokens)));
+}
+
+std::int64_t Replica::held_by_prompt(std::int64_t tokens) const {
+  return rules_.parts.held_by_prompt(pages_of(std::max<std::int64_t>(tokens, rules_.slot_tokens)));
 }
 
 // The last token is never fed back.
 bool Replica::fits(std::int32_t prompt, std::int32_t output) const {
   const std::int64_t tokens = std::int64_t{prompt} + (rules_.hands_over ? 0 : output - 1);
   const std::int64_t most = tokens + rules_.speculation.drafts;
-  return held_by(most) <= rules_.pages && (rules_.slot_tokens == 0 || most <= rules_.slot_tokens);
+  const std::int64_t pages = std::max(held_by(most), held_by_prompt(prompt));
+  return pages <= rules_.pages && (rules_.slot_tokens == 0 || most <= rules_.slot_tokens);
 }
 
 void Replica::enqueue(const Sequence& sequence) {
@@ -270,9 +275,9 @@ bool Replica::admit_next() {
   if (is_blocked(next.id)) return false;
   Prefilling prefilling{next};
   if (block_pages() > 0) index_.acquire(next.chain, prefilling.lease);
-  const auto reserve =
-      static_cast<std::int64_t>(rules_.output_reserve * static_cast<double>(left_)) / rules_.page_tokens;
-  const std::int64_t pages = held_by(next.prompt) - prefilling.lease.blocks() * block_pages();
+  const auto reserve = static_cast<std::int64_t>(rules_.output_reserve * static_cast<double>(left_)) /
+                       rules_.page_tokens * rules_.parts.whole;
+  const std::int64_t pages = held_by_prompt(next.prompt) - prefilling.lease.blocks() * block_pages();
   if (!make_room(pages + (occupied_ == 0 ? 0 : reserve))) {
     index_.release(next.chain.first(prefilling.lease.slots.size()), prefilling.lease);
     blocked_ = {next.id, free_pages(), left_, index_.resident()};
@@ -339,6 +344,7 @@ void Replica::complete_prefill(Time end, StepOutcome& outcome) {
       ++kept;
       continue;
     }
+    held_ -= held_by_prompt(sequence.prompt) - held_by(sequence.prompt);
     outcome.prefilled.push_back(sequence.id);
     ++outcome.tokens;
     if (sequence.since) outcome.gaps.push_back({end - *sequence.since, 1});

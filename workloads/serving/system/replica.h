@@ -11,6 +11,7 @@
 
 #include "hw/units.h"
 #include "workloads/serving/kv/block_index.h"
+#include "workloads/serving/kv/page_parts.h"
 #include "workloads/serving/kv/page_tables.h"
 #include "workloads/serving/system/step.h"
 #include "workloads/serving/system/tiers/tiers_below.h"
@@ -38,6 +39,7 @@ struct ReplicaRules {
   bool chunked = true;               // a prompt may be cut at the budget; otherwise a longer one goes alone
   std::int32_t page_tokens = 64;
   std::int64_t pages = 0;  // of the cache
+  PageParts parts = {};    // of the layers, each of which has pages of its own
   std::int32_t shared_tokens =
       0;                      // of a block that requests may share; pages make up whole blocks. 0: none are
   double output_reserve = 0;  // share of the tokens still to come for which admission leaves pages free
@@ -228,7 +230,7 @@ class Replica {
   std::size_t next_waiting() const;
   std::int64_t load(const Sequence& next, std::int64_t there);
   void count_prefix(const Prefilling& prefilling);
-  std::int64_t block_pages() const { return rules_.shared_tokens / rules_.page_tokens; }
+  std::int64_t block_pages() const { return rules_.shared_tokens / rules_.page_tokens * rules_.parts.whole; }
   std::int64_t used() const { return held_ + index_.resident() * block_pages(); }
   std::int64_t in_use() const { return held_ + index_.in_use() * block_pages(); }
   std::int64_t used_by_all() const;
@@ -244,9 +246,11 @@ class Replica {
   void swap_in();
   std::int64_t growth() const;
   std::int64_t growth_of(const Decoding& sequence) const;
+  std::int64_t kept_tokens(std::int64_t tokens) const;
   void hold(std::int64_t pages);  // of one sequence alone
   std::int64_t pages_of(std::int64_t tokens) const;
-  std::int64_t held_by(std::int64_t tokens) const;  // pages of a sequence alone that has so many
+  std::int64_t held_by(std::int64_t tokens) const;         // pages of a sequence alone that has so many
+  std::int64_t held_by_prompt(std::int64_t tokens) const;  // until it is computed
   std::int32_t tokens_of(const Decoding& sequence) const;
   void complete_prefill(Time end, StepOutcome& outcome);
   void complete_decode(Time end, StepOutcome& outcome);

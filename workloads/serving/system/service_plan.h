@@ -119,6 +119,8 @@ struct ServicePlan {
   EngineKeys engine = {};
   TransferEngine transfer = {};  // of caches on their way from prefill to decode
   bool prefix_cache = false;     // prompts that begin alike share what the cache has of them
+  // Layers with a window keep no tokens that none will look at any more.
+  bool keeps_windows_only = false, windows_given = false;
   TierPlan tiers = {};
   ExpertBalancePlan experts = {};
   double device_share = 0.9;  // of a device's memory, see CacheShare

@@ -168,10 +168,14 @@ class FullIterations {
 
 }  // namespace
 
+constexpr std::int64_t kNoBound = std::int64_t{1} << 40;  // pages
+
 std::optional<PoolRoom> room_of(const Scenario& scenario, const ServicePhase& phase) {
   try {
     const ServicePool pool = service_pool(scenario, phase);
-    return PoolRoom{phase, pool.pages * phase.plan.block_tokens,
+    // Of the layers that keep most; of those with a window there is no bound.
+    const std::int64_t pages = pool.parts.whole > 0 ? pool.pages / pool.parts.whole : kNoBound;
+    return PoolRoom{phase, pages * phase.plan.block_tokens,
                     2 * active_parameters(scenario.model, CountedTables::kNone), peak_of(scenario, phase)};
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::kRun) throw;
