@@ -133,3 +133,19 @@ TEST_CASE("room to swap counts only where sequences are swapped") {
   check(kEngine, "/plan/scheduler/swap_space", "8 GiB",
         "/plan/scheduler/swap_space: \"swap_space\" counts only with preemption \"swap\"");
 }
+
+TEST_CASE("layers that keep their window alone are refused where all have to keep all tokens") {
+  const char* const kWindows = "study/serve-gpt-oss-windows.json";
+  CHECK(refusal(kWindows, "", "") == "");
+  check(kEngine, "/plan/cache/windows", "window",
+        "has no layers with a window: expected \"all\", found \"window\"");
+  check(kWindows, "/plan/steps", "full",
+        "/plan/cache/windows: pages that are carried out op by op hold all layers: expected \"all\", found "
+        "\"window\"");
+  check(kWindows, "/plan/cache/dram", R"({"capacity": "100 GB"})",
+        "/plan/cache/windows: blocks in tiers below device memory hold all layers");
+}
+
+TEST_CASE("how 8-bit products are scaled counts where there are some") {
+  check(kSmall, "/plan/precision/scales", "tensor", R"("scales" counts only with products in "fp8")");
+}

@@ -358,3 +358,17 @@ TEST_CASE("the host refuses what its memory cannot hold") {
                                "/scenarios/study/deepseek-v3-train-2048-h800.json: the 2048 ranks hold ") &&
                  Catch::Contains(" together, this machine has "));
 }
+
+TEST_CASE("help is there by its own name, too") {
+  CHECK(run_moebius("help").out == run_moebius("--help").out);
+  CHECK(run_moebius("help run").out == run_moebius("run --help").out);
+  CHECK(run_moebius("help run").exit_code == 0);
+}
+
+TEST_CASE("a trace that is not there is missed by check, too") {
+  const std::string file = kSource + "/scenarios/smoke/kv-replay.json";
+  const Finished finished = run_moebius("check " + file + " --set /workload/trace/path=nowhere.jsonl");
+  CHECK(finished.exit_code == 2);
+  CHECK(finished.err.find("/workload/trace/path: expected a trace file, found none: nowhere.jsonl") !=
+        std::string::npos);
+}

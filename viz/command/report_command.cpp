@@ -21,6 +21,8 @@ Command report_command() {
   const auto body = [arguments] {
     for (const std::string& from : {arguments->run, arguments->other}) {
       if (from.empty()) continue;
+      if (std::filesystem::is_regular_file(from))
+        throw input_error(fmt::format("report: expected a run's directory, found the file {}", from));
       require_apart("--html", arguments->html, timeline_path(from));
       require_apart("--html", arguments->html, (std::filesystem::path(from) / "report.json").string());
     }

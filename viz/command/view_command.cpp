@@ -81,6 +81,8 @@ int run(const Arguments& given) {
   request.light = given.light;
   request.script = given.script;
   request.windowless = given.windowless;
+  if (const std::string& file = request.screenshot; !file.empty() && !file.ends_with(".png"))
+    throw input_error(fmt::format("--screenshot: expected a file named .png, found \"{}\"", file));
   if (request.runs.size() > 2)
     throw input_error(fmt::format("view: expected at most two runs, found {}", request.runs.size()));
   if (request.windowless && request.script.empty() && request.screenshot.empty())

@@ -204,7 +204,9 @@ Position MeasuredTable::locate(OpKind kind, const Shape& shape) const {
     cell = find_cell(data_.axes[i].points, profile_key(data_.axes[i].key, kind, shape));
     if (cell.outside > kSame) {
       position.inside = false;
-      position.distance += std::min(cell.outside, time_beyond(i, cell.low, kind, shape));
+      const double beyond = std::min(cell.outside, time_beyond(i, cell.low, kind, shape));
+      position.distance += beyond;
+      if (cell.low == 0) position.before += beyond;
     }
     if (cell.low != cell.high) position.exact = false;
     grid_point = grid_point * data_.axes[i].points.size() + cell.low;

@@ -41,6 +41,7 @@ struct Position {
   std::array<Neighbour, kNeighbours> near;
   std::array<Cell, kMostProfileAxes> cells;
   double distance = 0;  // from the nearest site, in logarithms of sizes; from the grid, or in those of times
+  double before = 0;    // of that distance: before the first points of axes
   bool inside = true;   // of the axes and of the box around the sites
   bool exact = true;    // on a site and a grid point that was measured
 };
@@ -63,8 +64,8 @@ class MeasuredTable {
   bool speaks_of(const CostQuery& query, const Shape& shape) const;
   Position locate(OpKind kind, const Shape& shape) const;
 
-  // The time that corrections are of: the analytic model's or, of a serial chip, the law fitted to this table,
-  // carried from the chip of the measurement to `chip` as the analytic model says.
+  // The time that corrections are of: the analytic model's or, of a serial chip, the law fitted to this
+  // table, carried from the chip of the measurement to `chip` as the analytic model says.
   double model_seconds(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const;
   bool follows_law() const { return !(law_ == SerialTerms{}); }
 

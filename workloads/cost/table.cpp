@@ -17,7 +17,9 @@ namespace moebius {
 namespace {
 
 constexpr double kReach = 2.7725887222397811;  // ln 16: beyond it the model alone is better advised
-constexpr float kRepeat = 0.02F;               // two measurements of the same kernel differ by so much
+constexpr double kNear =
+    0.69314718055994529;          // ln 2: a table whose axes begin farther away gives way to another
+constexpr float kRepeat = 0.02F;  // two measurements of the same kernel differ by so much
 
 // One question to one table.
 class LookUp {
@@ -194,20 +196,51 @@ double told_from_memory(const MeasuredTable& table, const Position& position, co
   return std::min(stretched, as_measured + std::max(0.0, model - found));
 }
 
-// All that a table's kernels do.
+// The shape at the beginning of the axes before which it stands, which has no less of anything.
+std::optional<Shape> no_smaller_shape(const MeasuredTable& table, const Position& position, OpKind kind,
+                                      const Shape& shape) {
+  Shape larger = shape;
+  bool moved = false;
+  for (std::size_t i = 0; i < table.data().axes.size(); ++i) {
+    const ProfileAxis& axis = table.data().axes[i];
+    const bool before = position.cells[i].outside > 0 && position.cells[i].low == 0;
+    if (!before || profile_key(axis.key, kind, shape) >= axis.points.front()) continue;
+    larger = with_profile_key(axis.key, kind, larger, axis.points.front(), table.kv_follows());
+    moved = true;
+  }
+  if (!moved) return {};
+  return larger;
+}
+
+// Before the first rows of a table its corrections say how much longer kernels took than the model thinks,
+// which of far smaller ones is not known: they take no longer than the smallest that were measured.
+double capped(const MeasuredTable& table, const Position& position, const AnalyticModel& chip,
+              const CostQuery& query, Clocks clocks, double seconds) {
+  if (position.inside || !query.rows.empty()) return seconds;
+  const auto larger = no_smaller_shape(table, position, query.kind, query.shape);
+  if (!larger) return seconds;
+  CostQuery at_edge = query;
+  at_edge.shape = *larger;
+  const Position edge = table.locate(query.kind, *larger);
+  const double model = whole_estimate(chip, at_edge, table.passes(), clocks).seconds;
+  return std::min(seconds, told_from_memory(table, edge, chip, at_edge, clocks, model));
+}
+
+// All that a table's kernels do, where its axes begin no farther behind them than `reach`.
 std::optional<Cost> whole_cost(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
-                               Clocks clocks) {
+                               Clocks clocks, double reach = kReach) {
   const Shape shape = loaded_shape(query);
   if (!table.speaks_of(query, shape)) return {};
   const bool nothing = profile_key(ProfileKey::kRows, query.kind, shape) <= 0;
   if (!query.rows.empty() && nothing) return {};  // that is not measured
   const Position position = table.locate(query.kind, shape);
-  if (position.distance > kReach) return {};
+  if (position.distance > kReach || position.before > reach) return {};
   CostQuery whole = query;
   whole.fused_quantise = table.passes() > 0;
   const Estimate estimate = whole_estimate(chip, whole, table.passes(), clocks);
   Cost cost{.memory_bytes = estimate.memory_bytes};
   cost.seconds = told_from_memory(table, position, chip, whole, clocks, estimate.seconds);
+  cost.seconds = capped(table, position, chip, whole, clocks, cost.seconds);
   // Replays of batched products found in L2 what fits there; the model, which does not, is then slower.
   const bool by_heads = query.kind == OpKind::kGroupedGemm && query.shape.heads > 0;
   if (by_heads) cost.seconds = std::max(cost.seconds, estimate.seconds);
@@ -238,6 +271,7 @@ MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string
       if (quantises(table)) quantise_.emplace_back(table, *references_.back());
     }
   }
+  own_ = tables_.size();
   // Of a variant that exists: what it does not change.
   for (std::size_t i = 0; i < profiles.size() && !tables_.empty(); ++i)
     for (const ProfileTable& table : profiles[i].tables)
@@ -286,9 +320,16 @@ std::optional<Cost> MeasuredTables::cost(const AnalyticModel& chip, const CostQu
 
 std::optional<Cost> MeasuredTables::told(const AnalyticModel& chip, const CostQuery& query,
                                          Clocks clocks) const {
+  if (const auto cost = told_within(kNear, own_, chip, query, clocks)) return cost;
+  return told_within(kReach, tables_.size(), chip, query, clocks);
+}
+
+std::optional<Cost> MeasuredTables::told_within(double reach, std::size_t first, const AnalyticModel& chip,
+                                                const CostQuery& query, Clocks clocks) const {
   for (const int index : by_kind_[static_cast<std::size_t>(query.kind)]) {
+    if (static_cast<std::size_t>(index) >= first) break;
     const MeasuredTable& table = tables_[static_cast<std::size_t>(index)];
-    auto cost = whole_cost(table, chip, query, clocks);
+    auto cost = whole_cost(table, chip, query, clocks, reach);
     if (!cost) continue;
     const bool contained = table.passes() > 0;
     if (contained && !query.fused_quantise) take_out_quantise(*cost, table, chip, query, clocks);

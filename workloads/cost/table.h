@@ -38,11 +38,11 @@ class MeasuredTables {
   MeasuredTables(MeasuredTables&&) noexcept;
 
   // The first table that has this kind, type and stored type and stands near (a factor of 16 over all its
-  // keys together), or nothing; of a stored type that no table has (experts apart), the one that stores the
-  // type of the arithmetic, by what the model says of both. Where the table's kernels quantise their
-  // activations and the question's does not, the GEMM's share of the time: gemm / (gemm + quantise), the
-  // first as the model, the second as quantise() says; where it is the other way round, the sum. No
-  // allocation.
+  // keys together; rather one whose axes begin no farther away than a factor of 2), or nothing; of a stored
+  // type that no table has (experts apart), the one that stores the type of the arithmetic, by what the model
+  // says of both. Where the table's kernels quantise their activations and the question's does not, the
+  // GEMM's share of the time: gemm / (gemm + quantise), the first as the model, the second as quantise()
+  // says; where it is the other way round, the sum. No allocation.
   std::optional<Cost> cost(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const;
 
   // What quantising the activations of a GEMM of 8 or 4 bits costs, as the kernels of `table` do it: by the
@@ -54,6 +54,9 @@ class MeasuredTables {
 
  private:
   std::optional<Cost> told(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const;
+  // Of the first so many tables.
+  std::optional<Cost> told_within(double reach, std::size_t first, const AnalyticModel& chip,
+                                  const CostQuery& query, Clocks clocks) const;
   std::optional<Cost> carried_to_storage(const AnalyticModel& chip, const CostQuery& query,
                                          Clocks clocks) const;
   void take_out_quantise(Cost& cost, const MeasuredTable& table, const AnalyticModel& chip,
@@ -61,6 +64,7 @@ class MeasuredTables {
 
   std::vector<std::unique_ptr<AnalyticModel>> references_;  // the chips that were measured, one per profile
   std::vector<MeasuredTable> tables_;
+  std::size_t own_ = 0;  // of them: before those of stacks whose variants were asked for
   std::array<std::vector<int>, kNumOpKinds> by_kind_;  // tables of each op kind, best first
   std::vector<MeasuredTable> quantise_;                // of all stacks: they say what other tables contain
   std::vector<std::string> stacks_;

@@ -1,6 +1,7 @@
 #include "workloads/report/report_experts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <numeric>
 
@@ -48,7 +49,8 @@ FigureTree rebalance_tree(const Rebalance& of, bool carried) {
                    {"moved_experts", of.moves},
                    {"moved_bytes", of.bytes}}};
   if (!carried) tree.rows.emplace_back("slowed_s", of.slowed);
-  tree.rows.emplace_back("done_s", of.done.seconds());
+  // Null where the run ended before.
+  tree.rows.emplace_back("done_s", of.done.ns > 0 ? of.done.seconds() : std::nan(""));
   return tree;
 }
 

@@ -20,6 +20,8 @@ void check_bytes(Bytes bytes, const Place& place) {
   constexpr double kMostBytes = 0x1p60;  // sizes are counted in 64 bits
   if (bytes.value > kMostBytes)
     place.fail(fmt::format("expected at most {}, found {}", to_text(Bytes{kMostBytes}), to_text(bytes)));
+  if (bytes.value > 0 && bytes.value < 1)
+    place.fail(fmt::format("expected a byte at least, found {}", to_text(bytes)));
 }
 
 // Each device holds one rank of one tenant.

@@ -175,7 +175,9 @@ std::vector<Expectation> read_expectations(Section& top) {
     expectation.tolerance = row.number("tolerance", {0, 10}, 0, "relative; 0: shown, not judged");
     expectation.source = row.text("source", std::nullopt, "where the figure comes from");
     expectation.known_miss = row.text(
-        "known_miss", "", "why a miss is expected: it stays visible and fails only when it gets worse");
+        "known_miss", "",
+        "why a miss is expected: it stays visible and fails only when it is worse than known_difference; "
+        "without that, never");
     if (row.given("known_difference")) expectation.known_difference = 0;
     const double known = row.number("known_difference", {-1, 1e6}, 0,
                                     "of a known miss: ours over the figure less one, when it was recorded");

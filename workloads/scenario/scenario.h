@@ -20,6 +20,7 @@
 #include "workloads/schedule/recorder.h"
 #include "workloads/serving/kv/kv_replay.h"
 #include "workloads/serving/plan.h"
+#include "workloads/serving/published_scales.h"
 #include "workloads/serving/system/service_plan.h"
 #include "workloads/serving/traffic/traffic_source.h"
 #include "workloads/training/pipeline/dynamic_slicing.h"
@@ -103,6 +104,7 @@ struct Scenario {
   std::string kernels;             // the software whose measured kernels count; empty: the profile's first
   Place kernels_at;                // where that stands (check_stacks())
   std::array<std::string_view, 2> stacks = {};  // otherwise: of a service's framework, see Framework::stacks
+  Fp8Scales fp8_scales = Fp8Scales::kBlock;     // of a service's 8-bit products
   Model model;                                  // training, serving
   TrainingPlan plan;
   TrainingWorkload training;

@@ -225,7 +225,8 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   read_tier_keys(cache, scenario.service, catalog);
   plan.block_tokens = cache.whole("block_tokens", {1, 1 << 16}, framework.block_tokens, "tokens of a page");
   cache.finish();
-  read_formats(section.object("precision", false, "number formats"), plan);
+  scenario.fp8_scales =
+      read_formats(section.object("precision", false, "number formats"), scenario.model, plan);
   scenario.weights = read_weights(section);
   plan.fused = section.boolean("fused", framework.fused,
                                "one kernel adds and normalises; one splits queries, keys and values, rotates "
@@ -234,7 +235,8 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
       "fused_reduction", framework.fused_reduction,
       "short all-reduces of tensor-parallel ranks add to what they are added to and normalise");
   // Frameworks quantise blocks of FP8 in a kernel of their own.
-  const bool blocks = plan.gemm == DType::kFp8 || plan.expert_gemm == DType::kFp8;
+  const bool blocks = scenario.fp8_scales == Fp8Scales::kBlock &&
+                      (plan.gemm == DType::kFp8 || plan.expert_gemm == DType::kFp8);
   plan.fused_quantise =
       section.boolean("fused_quantise", !(framework.fused && blocks),
                       "norms and activations write what the products behind them read in 8 or 4 bits; "

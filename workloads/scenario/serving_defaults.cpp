@@ -47,7 +47,12 @@ const Framework& read_framework(Section& plan) {
       "whose defaults other keys of the plan have: `moebius list frameworks`")];
 }
 
-void read_formats(Section precision, ServingPlan& plan) {
+constexpr std::array kScales{
+    Named<Fp8Scales>{"block", Fp8Scales::kBlock, "of 128 x 128 weights, and of 128 activations"},
+    Named<Fp8Scales>{"tensor", Fp8Scales::kTensor, "of a tensor, a column or a token"},
+};
+
+Fp8Scales read_formats(Section precision, const Model& model, ServingPlan& plan) {
   plan.gemm = precision.choice<DType>("gemm", kServingArithmetic, DType::kBf16,
                                       "operands of matrix products, and tokens on their way to experts");
   plan.weights =
@@ -64,7 +69,14 @@ void read_formats(Section precision, ServingPlan& plan) {
         .fail(fmt::format(
             "products of 8 bits read a cache of 8 bits: expected kv \"fp8\" with it, found \"{}\"",
             to_string(plan.kv)));
+  const Fp8Scales scales = precision.choice<Fp8Scales>(
+      "scales", kScales, published_scales(model),
+      "what has a scale of its own in 8-bit products; by default as the published "
+      "checkpoint of the model");
+  precision.allow_only("scales", plan.gemm == DType::kFp8 || plan.expert_gemm == DType::kFp8,
+                       "products in \"fp8\"");
   precision.finish();
+  return scales;
 }
 
 void check_formats_of_pools(const Scenario& scenario, const Document& document) {

@@ -9,7 +9,7 @@ namespace moebius {
 // `framework` of a plan.
 const Framework& read_framework(Section& plan);
 // `precision` of a plan.
-void read_formats(Section precision, ServingPlan& plan);
+Fp8Scales read_formats(Section precision, const Model& model, ServingPlan& plan);
 // That the chips of all pools compute in these formats.
 void check_formats_of_pools(const Scenario& scenario, const Document& document);
 

@@ -74,6 +74,8 @@ std::optional<TraceFile> read_file(Section& section, std::int64_t block_tokens) 
   std::filesystem::path at = path;
   const Place place = section.place_of("path");
   if (place.line != 0 && at.is_relative()) at = std::filesystem::path(place.file).parent_path() / at;
+  if (std::error_code error; !std::filesystem::exists(at, error))
+    place.fail(fmt::format("expected a trace file, found none: {}", at.string()));
   return TraceFile{at.string(), format, block_tokens};
 }
 

@@ -57,6 +57,36 @@ TEST_CASE("how iterations are carried out is shown as it was decided") {
   CHECK(shown(read("smoke/serve-apart.json", {{"/plan/steps", "full"}})) == "\"full\"");
 }
 
+// Half of gpt-oss's layers look back to 128 tokens: eight pages of 16, and the one in which they begin.
+TEST_CASE("a page holds a part of the layers where some keep their window alone") {
+  const char* const file = "study/serve-gpt-oss-windows.json";
+  const auto pool_of = [&](const char* windows) {
+    return std::move(service_pools(read(file, {{"/plan/cache/windows", windows}})).front());
+  };
+  const ServicePool all = pool_of("all"), apart = pool_of("window");
+  CHECK(all.parts.all() == 1);
+  CHECK(apart.parts.whole == 1);
+  CHECK(apart.parts.windowed == 1);
+  CHECK(apart.parts.window == 9);
+  CHECK(apart.page_bytes.value == all.page_bytes.value / 2);
+  CHECK(apart.pages / 2 == all.pages);
+  CHECK(describe(apart).find("up to 9 more for layers with a window") != std::string::npos);
+  CHECK(pool_rules(read(file, {}).service, apart).instance.replica.parts.windowed == 1);
+}
+
+TEST_CASE("what a framework does with windows by itself it does where it can") {
+  const auto keeps = [](const ChangedKeys& changes) {
+    ChangedKeys all{{"/plan/cache", "{}"}};
+    all.insert(all.end(), changes.begin(), changes.end());
+    return read("study/serve-gpt-oss-windows.json", all).service.keeps_windows_only;
+  };
+  CHECK(keeps({}));
+  CHECK_FALSE(keeps({{"/plan/framework", "sglang"}}));
+  CHECK_FALSE(keeps({{"/model", "llama-3.1-8b"}, {"/plan/precision", "{}"}}));
+  CHECK_FALSE(keeps({{"/plan/cache/dram", R"({"capacity": "100 GB"})"},
+                     {"/workload/trace", R"({"generator": "conversation", "requests": 10, "rate": 1})"}}));
+}
+
 TEST_CASE("weights that leave no room are said with how they are laid out") {
   const Scenario whole = read(kLarge, {{"/plan/phase", "prefill"}, {"/plan/decode", R"({"max_batch": 64})"}});
   CHECK_THROWS_WITH(service_pools(whole),

@@ -1,14 +1,32 @@
 // Whose measured kernels count where a scenario names a framework and no kernels.
 #include "workloads/measured_stacks.h"
 
+#include <algorithm>
+
 #include "hw/catalog.h"
 #include "tests/catch.h"
 
 namespace moebius {
 namespace {
 
-std::string first_stack(const Scenario& scenario) {
-  return profiles_for(scenario, Catalog().accelerator("h100-sxm"), "").front().tables.front().stack;
+std::string first_stack(const Scenario& scenario, const char* chip = "h100-sxm") {
+  return profiles_for(scenario, Catalog().accelerator(chip), "").front().tables.front().stack;
+}
+
+std::size_t tables_of(const std::vector<Profile>& profiles) {
+  std::size_t count = 0;
+  for (const Profile& profile : profiles) count += profile.tables.size();
+  return count;
+}
+
+// The stack of the first table of dense products in FP8.
+std::string dense_fp8(const Scenario& scenario, const char* chip) {
+  for (const Profile& profile : profiles_for(scenario, Catalog().accelerator(chip), ""))
+    for (const ProfileTable& table : profile.tables)
+      if (table.dtype == DType::kFp8 &&
+          std::find(table.kinds.begin(), table.kinds.end(), "gemm") != table.kinds.end())
+        return table.stack;
+  return "";
 }
 
 TEST_CASE("the kernels of a service's framework come first where none are named") {
@@ -19,10 +37,45 @@ TEST_CASE("the kernels of a service's framework come first where none are named"
   scenario.stacks = {"trtllm-"};
   CHECK(first_stack(scenario).starts_with("trtllm-"));
   const std::vector<Profile> profiles = profiles_for(scenario, Catalog().accelerator("h100-sxm"), "");
-  CHECK(profiles.front().tables.size() ==
-        find_profiles(Catalog().accelerator("h100-sxm"), "").front().tables.size());
+  CHECK(tables_of(profiles) == tables_of(find_profiles(Catalog().accelerator("h100-sxm"), "")));
   scenario.kernels = "sglang-0.5.14";
   CHECK(first_stack(scenario) == otherwise);
+}
+
+// H800 has products and attention of its own, of other software, and is based on H100.
+TEST_CASE("a framework's kernels come first, be they of the chip that a chip is based on") {
+  Scenario scenario;
+  scenario.stacks = {"vllm-", "sglang-"};
+  CHECK(first_stack(scenario, "h800-sxm").starts_with("sglang-"));
+  const std::vector<Profile> profiles = profiles_for(scenario, Catalog().accelerator("h800-sxm"), "");
+  CHECK(tables_of(profiles) == tables_of(find_profiles(Catalog().accelerator("h800-sxm"), "")));
+}
+
+TEST_CASE("products with one scale a tensor are those of the kernels that have one") {
+  Scenario scenario;
+  scenario.stacks = {"sglang-"};
+  CHECK(dense_fp8(scenario, "h100-sxm") == "sglang-0.5.14");
+  CHECK(dense_fp8(scenario, "b200-sxm") == "trtllm-1.3.0rc20+flashinfer");
+  scenario.stacks = {"vllm-", "sglang-"};
+  CHECK(dense_fp8(scenario, "b200-sxm") == "trtllm-1.3.0rc20");
+  scenario.fp8_scales = Fp8Scales::kTensor;
+  CHECK(dense_fp8(scenario, "h100-sxm") == "sglang-0.5.14+fp8-rowwise");
+  CHECK(dense_fp8(scenario, "b200-sxm") == "sglang-0.5.14+fp8-rowwise");
+  scenario.stacks = {"trtllm-"};
+  CHECK(dense_fp8(scenario, "b200-sxm") == "trtllm-1.3.0rc20+fp8-rowwise");
+}
+
+TEST_CASE("8-bit checkpoints are scaled as their families publish them") {
+  Model model;
+  model.id = "llama-3.1-70b";
+  CHECK(published_scales(model) == Fp8Scales::kTensor);
+  model.id = "qwen3-8b";
+  CHECK(published_scales(model) == Fp8Scales::kBlock);
+  model.experts.routed = 8;
+  model.id = "mixtral-8x7b";
+  CHECK(published_scales(model) == Fp8Scales::kTensor);
+  model.id = "mine";
+  CHECK(published_scales(model) == Fp8Scales::kBlock);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "workloads/progress_bar.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/scenario/extended_document.h"
+#include "workloads/scenario/named_files.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/traffic_keys.h"
 #include "workloads/study/search/document_changes.h"
@@ -102,21 +103,25 @@ double time_limit(const SearchArguments& arguments, SearchKind kind) {
   return limit;
 }
 
-// Paths in the scenario stay relative to where it stood; a search changes none of them.
-std::string winner(const Document& document, const SearchResult& result) {
-  return to_json(changed(document, result.plans.front().settings).root) + "\n";
+// The best plan as a scenario that stands in this directory.
+std::string winner(const Document& document, const SearchResult& result,
+                   const std::filesystem::path& directory) {
+  return to_json(changed(written_into(document, directory.string()), result.plans.front().settings).root) +
+         "\n";
 }
 
 void leave_files(const SearchArguments& arguments, const Document& document, const SearchResult& result,
                  int shown) {
   if (!arguments.plot.empty()) write_file(arguments.plot, to_svg(result));
-  if (!arguments.write.empty()) write_file(arguments.write, winner(document, result));
+  if (!arguments.write.empty())
+    write_file(arguments.write,
+               winner(document, result, std::filesystem::path(arguments.write).parent_path()));
   if (arguments.out.empty()) return;
   const std::filesystem::path out(arguments.out);
   write_file((out / "report.json").string(), to_json(result));
   write_file((out / "report.txt").string(), to_text(result, shown));
   write_file((out / "search.svg").string(), to_svg(result));
-  write_file((out / "best.json").string(), winner(document, result));
+  write_file((out / "best.json").string(), winner(document, result, out));
 }
 
 SearchResult searched(const SearchRequest& request, SearchKind kind, const Document& document,

@@ -56,7 +56,7 @@ CommandOptions record_options(RecordOptions& options) {
            "a file that keeps the errors of this run: workloads/accuracy/record.json is built in"},
           {.name = "--from",
            .target = &options.from,
-           .help = "with --record: also kernels and, of the tables in this directory, collectives",
+           .help = "keeps those of kernels and, of the tables in this directory, of collectives, too",
            .check = existing_directory,
            .needs = {"--record"}},
           {.name = "--recorded",

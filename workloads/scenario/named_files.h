@@ -1,0 +1,14 @@
+// Files that a scenario names. Their paths are relative to the file in which they stand, those of a command
+// line to where it is given; a scenario that is written elsewhere has to name them from there.
+#pragma once
+
+#include <string>
+
+#include "hw/document.h"
+
+namespace moebius {
+
+// The document as it has to be where it is written into this directory.
+Document written_into(Document document, const std::string& directory);
+
+}  // namespace moebius
