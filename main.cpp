@@ -152,6 +152,7 @@ int run_body(const RunArguments& arguments) {
   require_apart("--dump", arguments.dump, arguments.scenario.file);
   Job job = arguments.scenario.read();
   if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
+  if (arguments.json && lacks_memory(job)) print(report_json(job.scenario, *job.memory));
   require_fit(job);
   require_network(job, arguments.simulation(), arguments.driver.has_value());
   if (arguments.explain) keep_ops(job.scenario);
@@ -359,17 +360,6 @@ void add_command(CLI::App& app, const Command& command, std::function<int()>& ch
   }
 }
 
-// `moebius help` and `moebius help COMMAND`, as many programs have them beside --help.
-bool asks_for_help(int argc, char** argv) {
-  return argc > 1 && std::string_view(argv[1]) == "help";
-}
-
-std::vector<std::string> help_arguments(int argc, char** argv) {
-  std::vector<std::string> from_the_last{"--help"};
-  for (int i = 2; i < argc; ++i) from_the_last.insert(from_the_last.begin() + 1, argv[i]);
-  return from_the_last;
-}
-
 int start_command(int argc, char** argv) {
   CLI::App app("Simulates Mixture-of-Experts on any cluster and executes the same schedules.", "moebius");
   app.set_version_flag("--version", version_text());
@@ -379,7 +369,7 @@ int start_command(int argc, char** argv) {
   std::function<int()> chosen;
   for (const Command& command : commands) add_command(app, command, chosen);
   try {
-    asks_for_help(argc, argv) ? app.parse(help_arguments(argc, argv)) : app.parse(argc, argv);
+    app.parse(last_word_first(argc, argv));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() != 0)
       return told(2, wrong_command_line({argv + std::min(1, argc), argv + argc}, commands, error.what()));

@@ -242,15 +242,18 @@ Workload& Job::workload() {
   return serving ? static_cast<Workload&>(*serving) : *collective;
 }
 
+bool lacks_memory(const Job& job) {
+  return job.memory && job.scenario.enforce_memory && !(job.memory->fits() && job.memory->fits_on_host());
+}
+
 void require_fit(const Job& job) {
   for (const JobPhase& phase : job.phases) require_fit(*phase.job);
-  if (!job.memory || !job.scenario.enforce_memory) return;
+  if (!lacks_memory(job)) return;
   if (!job.memory->fits_on_host())
     throw run_error(
         fmt::format("{} does not fit: {} of host memory needed for the fullest rank, {} there for each\n{}",
                     job.scenario.name, to_text(job.memory->host_peak()), to_text(job.memory->host_capacity),
                     memory_text(*job.memory)));
-  if (job.memory->fits()) return;
   throw run_error(fmt::format("{} does not fit: {} needed on the fullest rank, {} there\n{}",
                               job.scenario.name, to_text(job.memory->peak()), to_text(job.memory->room()),
                               memory_text(*job.memory)));

@@ -71,6 +71,7 @@ Job read_job(Document document, const Changes& changes, const Library& library);
 
 // run_error with the breakdown when the step does not fit on the devices and the plan does not say "report".
 void require_fit(const Job& job);
+bool lacks_memory(const Job& job);  // where it has to fit
 
 // input_error for a replay of a cache, whose requests are replayed and no ops scheduled, and for a whole
 // service, of which only what iterations take is scheduled.

@@ -15,6 +15,7 @@
 #include "workloads/perform_service.h"
 #include "workloads/progress_bar.h"
 #include "workloads/reinforcement_phases.h"
+#include "workloads/report/summary.h"
 #include "workloads/scenario/placement_keys.h"
 #include "workloads/serving/left_out.h"
 #include "workloads/stretches.h"
@@ -107,7 +108,9 @@ Outcome perform_replay(const Job& job, std::chrono::steady_clock::time_point sta
   facts.executor = "sim";
   facts.detail = "blocks";
   facts.on_cluster = false;
-  facts.provenance = {{"traffic", describe(replayed.traffic)}, {"moebius", version_text()}};
+  facts.provenance = {{"traffic", describe(replayed.traffic)},
+                      {"schedule", settings_hash(job.scenario)},
+                      {"moebius", version_text()}};
   name_run(outcome.timeline, job, facts);
   add_process_use(facts, started);
   return outcome;

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "workloads/progress_bar.h"
+#include "workloads/report/summary.h"
 #include "workloads/service_rules.h"
 #include "workloads/service_traffic.h"
 #include "workloads/serving/left_out.h"
@@ -147,6 +148,12 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   RunFacts& facts = outcome.report.facts;
   const std::string missing = left_out(scenario.model);
   if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
+  if (scenario.model.experts.routed > 0 && scenario.served.popularity.kind == PopularityKind::kBalanced)
+    facts.provenance.emplace_back("experts",
+                                  "tokens are dealt evenly over all of them: iterations of few tokens read "
+                                  "more experts than tokens that "
+                                  "choose would (/workload/experts/popularity)");
+  facts.provenance.emplace_back("schedule", settings_hash(scenario));
   facts.provenance.emplace_back("moebius", version_text());
   facts.dropped_spans = record.dropped();
   name_run(outcome.timeline, job, facts);

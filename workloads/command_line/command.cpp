@@ -1,6 +1,7 @@
 #include "workloads/command_line/command.h"
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <cerrno>
 #include <cstdio>
@@ -39,6 +40,16 @@ OptionCheck check_of(const CommandOption::Target& target) {
 
 CommandOption data_option(std::string& data) {
   return {"--data", &data, "directory with catalogs and profiles that extend or override the built-in ones"};
+}
+
+std::vector<std::string> last_word_first(int argc, const char* const* argv) {
+  std::vector<std::string> words(argv + std::min(1, argc), argv + argc);
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
 }
 
 void print(const std::string& text) {

@@ -54,6 +54,9 @@ CommandOption choice(const std::string& name, Kept& value,
   return option;
 }
 
+// The words of a command line as CLI11 takes them, the last one first. `help COMMAND` is `COMMAND --help`.
+std::vector<std::string> last_word_first(int argc, const char* const* argv);
+
 CommandOptions joined(std::initializer_list<CommandOptions> parts);
 
 // `--data`, the same for every command.

@@ -378,6 +378,14 @@ std::string report_json(const Report& report) {
   return json.dump(2) + "\n";
 }
 
+std::string report_json(const Scenario& scenario, const MemoryReport& memory) {
+  const Json json = {{"scenario", scenario.name},
+                     {"kind", to_string(scenario.kind)},
+                     {"seed", scenario.seed},
+                     {"memory", memory_json(memory)}};
+  return json.dump(2) + "\n";
+}
+
 std::optional<double> report_value(const std::string& json, const std::string& path) {
   return value_at(Json::parse(json), path);
 }

@@ -5,6 +5,7 @@
 #include "hw/mixed_pools.h"
 #include "workloads/model_text.h"
 #include "workloads/report/report.h"
+#include "workloads/schedule/hash.h"
 #include "workloads/training/pipeline/mixed_stages.h"
 #include "workloads/training/pipeline/split_groups.h"
 
@@ -76,6 +77,15 @@ std::string settings_text(const Job& job) {
   if (job.serving) text += fmt::format("\n{}", job.serving->describe());
   if (job.memory) text += fmt::format("\n{}", memory_text(*job.memory));
   return text;
+}
+
+std::string settings_hash(const Scenario& scenario) {
+  Hash hash;
+  hash.add(scenario.seed);
+  for (const Setting& setting : scenario.settings)
+    if (setting.pointer != "/name" && !setting.pointer.starts_with("/timeline/"))
+      hash.add(setting.pointer).add(setting.value);
+  return fmt::format("{:016x}", hash.value());
 }
 
 }  // namespace moebius
