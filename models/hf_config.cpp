@@ -84,7 +84,8 @@ Model read(HfKeys keys) {
   const std::string model_type = keys.text("model_type");
   const HfFamily* family = find_family(model_type);
   // Multimodal models keep the language model under "text_config"; towers for images and sound are not read.
-  if (family == nullptr && keys.has("text_config")) return read(keys.object("text_config"));
+  if (keys.has("text_config") && (family == nullptr || !keys.has("num_hidden_layers")))
+    return read(keys.object("text_config"));
   if (family == nullptr) unknown_type(keys.place_of("model_type"), model_type);
   Model model = family->read(keys);
   apply_layer_types(keys, model);

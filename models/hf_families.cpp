@@ -7,6 +7,7 @@
 
 #include "models/architecture_reader.h"
 #include "models/hf_decoder.h"
+#include "models/hf_dense.h"
 #include "models/hf_ernie.h"
 
 namespace moebius {
@@ -321,16 +322,35 @@ Model dbrx(HfKeys& keys) {
   return model;
 }
 
+// The first DeepSeek with experts, and dots.llm1, have grouped heads.
+Model deepseek(HfKeys& keys) {
+  Model model = attention_decoder(keys);
+  deepseek_experts(keys, model, {.score = GateScore::kSoftmax, .shared = 2});
+  return model;
+}
+
+Model dots1(HfKeys& keys) {
+  Model model = attention_decoder(keys);
+  model.qk_norm = true;
+  deepseek_experts(keys, model, {});
+  return model;
+}
+
 constexpr HfFamily kFamilies[] = {
     {"bailing_moe", bailing_moe},
     {"bailing_moe_v2", bailing_moe},
+    {"bloom", bloom},
     {"dbrx", dbrx},
+    {"deepseek", deepseek},
     {"deepseek_v2", deepseek_v2},
     {"deepseek_v3", deepseek_v3},
     {"deepseek_v32", deepseek_v3},
     {"deepseek_v4", deepseek_v4},
+    {"dots1", dots1},
     {"ernie4_5", ernie4_5},
     {"ernie4_5_moe", ernie4_5_moe},
+    {"gemma2", gemma2},
+    {"gemma3_text", gemma3},
     {"glm4_moe", glm4_moe},
     {"glm_moe_dsa", glm_moe_dsa},
     {"gpt2", gpt2},
@@ -347,13 +367,23 @@ constexpr HfFamily kFamilies[] = {
     {"mistral", mistral},
     {"mixtral", mixtral},
     {"olmoe", olmoe},
+    {"opt", opt},
+    {"phi3", phi3},
     {"phimoe", phimoe},
     {"qwen2", qwen2},
+    {"qwen2_5_vl", qwen2},
+    {"qwen2_5_vl_text", qwen2},
     {"qwen2_moe", qwen2_moe},
+    {"qwen2_vl", qwen2},
+    {"qwen2_vl_text", qwen2},
     {"qwen3", qwen3},
     {"qwen3_5_moe_text", qwen3_next},
     {"qwen3_moe", qwen3_moe},
     {"qwen3_next", qwen3_next},
+    {"qwen3_vl_moe_text", qwen3_moe},
+    {"qwen3_vl_text", qwen3},
+    {"seed_oss", seed_oss},
+    {"starcoder2", starcoder2},
 };
 
 }  // namespace

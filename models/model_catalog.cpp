@@ -62,7 +62,10 @@ std::string beside(const Place& place, const std::string& path) {
 Model imported_model(Reader& reader) {
   const std::string path = reader.text("hf_config");
   if (path.empty()) reader.place_of("hf_config").fail("expected a file, found \"\"");
-  return model_from_hf_config(load_document(beside(reader.place_of("hf_config"), path)));
+  const std::string file = beside(reader.place_of("hf_config"), path);
+  if (std::error_code error; !std::filesystem::exists(file, error))
+    reader.place_of("hf_config").fail(fmt::format("expected a file, found none: {}", file));
+  return model_from_hf_config(load_document(file));
 }
 
 }  // namespace

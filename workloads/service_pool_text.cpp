@@ -54,10 +54,10 @@ std::string describe(const ServicePool& pool) {
   const Pool& devices = pool.job->scenario.cluster->pools.front();
   const Bytes capacity = devices.accelerator.memory;
   const int instances = pool.phase.instances;
-  std::string text =
-      fmt::format("pool {}, {}: {} instance{} of {} device{} ({}), up to {} sequences a replica\n",
-                  devices.name, does(pool.phase.role), instances, instances == 1 ? "" : "s", plan.devices(),
-                  plan.devices() == 1 ? "" : "s", degrees(plan), grouped(plan.max_batch));
+  std::string text = fmt::format(
+      "pool {}, {}: {} instance{} of {} device{} ({}), up to {} sequence{} a replica\n", devices.name,
+      does(pool.phase.role), instances, instances == 1 ? "" : "s", plan.devices(),
+      plan.devices() == 1 ? "" : "s", degrees(plan), grouped(plan.max_batch), plan.max_batch == 1 ? "" : "s");
   text += row(pool.drafter ? "weights, with those of guesses" : "weights", pool.weights, capacity);
   text += row("the largest iteration", pool.work, capacity,
               fmt::format("of {} tokens", grouped(plan.token_budget)));

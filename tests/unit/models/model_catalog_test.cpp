@@ -148,6 +148,8 @@ TEST_CASE("a model is a name or an object that says where it comes from") {
   CHECK(catalog_error(R"({"hf_config": "x.json", "base": "mixtral-8x7b"})").find("an object with both") !=
         std::string::npos);
   CHECK(catalog_error(R"({"hf_config": ""})").ends_with("/hf_config: expected a file, found \"\""));
+  CHECK(catalog_error(R"({"hf_config": "nowhere.json"})").find("/hf_config: expected a file, found none: ") !=
+        std::string::npos);
   CHECK(catalog_error(R"({"hf_config": "no/such/config.json"})").find("no/such/config.json") !=
         std::string::npos);
 }

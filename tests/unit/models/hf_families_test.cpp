@@ -1,0 +1,101 @@
+// What is published of the parameters of models, by the sizes of their configurations.
+#include "models/hf_config.h"
+
+#include "tests/catch.h"
+
+namespace moebius {
+namespace {
+
+Model read(const std::string& text) {
+  return model_from_hf_config(parse_document(text, "config.json"));
+}
+
+}  // namespace
+
+struct PublishedSize {
+  const char* name;
+  const char* config;
+  double parameters, active;
+};
+
+// Sizes of the config.json of each repository, and what its card or report says of its parameters.
+TEST_CASE("families of configurations have the parameters that are published of them") {
+  const PublishedSize rows[] = {
+      {"Gemma 3 27B, without its tower",
+       R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "head_dim": 128,
+"hidden_size": 5376, "intermediate_size": 21504, "num_attention_heads": 32, "num_hidden_layers": 62,
+"num_key_value_heads": 16, "sliding_window": 1024}})",
+       27.0e9, 0},
+      {"Gemma 2 9B",
+       R"({"model_type": "gemma2", "head_dim": 256, "hidden_size": 3584, "intermediate_size": 14336,
+"num_attention_heads": 16, "num_hidden_layers": 42, "num_key_value_heads": 8, "sliding_window": 4096,
+"max_position_embeddings": 8192, "vocab_size": 256000})",
+       9.24e9, 0},
+      {"Phi-4",
+       R"({"model_type": "phi3", "hidden_size": 5120, "intermediate_size": 17920, "num_attention_heads": 40,
+"num_hidden_layers": 40, "num_key_value_heads": 10, "vocab_size": 100352, "sliding_window": null,
+"tie_word_embeddings": false})",
+       14.66e9, 0},
+      {"Phi-3 mini",
+       R"({"model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192, "num_attention_heads": 32,
+"num_hidden_layers": 32, "num_key_value_heads": 32, "vocab_size": 32064, "sliding_window": 2047,
+"max_position_embeddings": 4096, "tie_word_embeddings": false})",
+       3.82e9, 0},
+      {"StarCoder2 15B",
+       R"({"model_type": "starcoder2", "hidden_size": 6144, "intermediate_size": 24576,
+"num_attention_heads": 48, "num_hidden_layers": 40, "num_key_value_heads": 4, "vocab_size": 49152,
+"sliding_window": 4096, "max_position_embeddings": 16384, "tie_word_embeddings": false})",
+       15.96e9, 0},
+      {"OPT 66B",
+       R"({"model_type": "opt", "hidden_size": 9216, "ffn_dim": 36864, "num_attention_heads": 72,
+"num_hidden_layers": 64, "vocab_size": 50272, "max_position_embeddings": 2048, "word_embed_proj_dim": 9216})",
+       65.7e9, 0},
+      {"BLOOM",
+       R"({"model_type": "bloom", "n_layer": 70, "hidden_size": 14336, "n_head": 112, "vocab_size": 250880})",
+       176.2e9, 0},
+      {"Seed-OSS 36B",
+       R"({"model_type": "seed_oss", "hidden_size": 5120, "intermediate_size": 27648,
+"num_attention_heads": 80, "num_hidden_layers": 64, "num_key_value_heads": 8, "head_dim": 128,
+"vocab_size": 155136, "tie_word_embeddings": false, "attention_bias": true})",
+       36.15e9, 0},
+      {"dots.llm1",
+       R"({"model_type": "dots1", "hidden_size": 4096, "intermediate_size": 10944,
+"moe_intermediate_size": 1408, "num_attention_heads": 32, "num_key_value_heads": 32, "num_hidden_layers": 62,
+"n_routed_experts": 128, "n_shared_experts": 2, "num_experts_per_tok": 6, "first_k_dense_replace": 1,
+"n_group": 1, "topk_group": 1, "vocab_size": 152064, "tie_word_embeddings": false})",
+       142e9, 14e9},
+      {"DeepSeek MoE 16B",
+       R"({"model_type": "deepseek", "hidden_size": 2048, "intermediate_size": 10944,
+"moe_intermediate_size": 1408, "num_attention_heads": 16, "num_key_value_heads": 16, "num_hidden_layers": 28,
+"n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6, "first_k_dense_replace": 1,
+"vocab_size": 102400})",
+       16.4e9, 2.8e9},
+      {"Qwen2.5-VL 7B, without its tower",
+       R"({"model_type": "qwen2_5_vl", "hidden_size": 3584, "intermediate_size": 18944,
+"num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4, "vocab_size": 152064,
+"tie_word_embeddings": false})",
+       7.62e9, 0},
+      {"Qwen3-VL 30B-A3B, without its tower",
+       R"({"model_type": "qwen3_vl_moe", "text_config": {"model_type": "qwen3_vl_moe_text",
+"hidden_size": 2048, "intermediate_size": 6144, "moe_intermediate_size": 768, "num_attention_heads": 32,
+"num_hidden_layers": 48, "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,
+"num_experts_per_tok": 8, "decoder_sparse_step": 1, "vocab_size": 151936}})",
+       30.5e9, 3.3e9},
+  };
+  for (const PublishedSize& row : rows) {
+    INFO(row.name);
+    const Model model = read(row.config);
+    CHECK(model.unsupported.empty());
+    CHECK(count_parameters(model).total() == Approx(row.parameters).epsilon(0.005));
+    if (row.active > 0) CHECK(active_parameters(model) == Approx(row.active).epsilon(0.03));
+  }
+}
+
+TEST_CASE("Gemma's windows lie between layers that see all tokens") {
+  const char* const sizes = R"("hidden_size": 512, "intermediate_size": 1024, "num_attention_heads": 8,
+"num_hidden_layers": 12, "num_key_value_heads": 4, "sliding_window": 1024, "vocab_size": 1000})";
+  CHECK(read(std::string(R"({"model_type": "gemma2", )") + sizes).num_windowed_layers() == 6);
+  CHECK(read(std::string(R"({"model_type": "gemma3_text", )") + sizes).num_windowed_layers() == 10);
+}
+
+}  // namespace moebius
