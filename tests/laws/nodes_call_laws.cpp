@@ -179,7 +179,44 @@ TEST_CASE("NCCL's tuner takes trees for latency and rings or the switch for rate
   CHECK(best(2, 1024) == Algorithm::kTree);
   CHECK(best(2, 1 << 30) == Algorithm::kInSwitch);
   CHECK(best(16, 1024) == Algorithm::kTree);
-  CHECK(best(16, 8e9) == Algorithm::kRing);
+  CHECK(best(16, 1 << 28) == Algorithm::kInSwitch);
+  CHECK(best(16, 64e9) == Algorithm::kRing);  // the switch's 8 channels of 45.5 GB/s pass less than the NICs
+}
+
+// By hand from NCCL 2.28 (src/graph/tuning.cc): 8 nodes, 8 channels, 63/64 of 256 MiB twice around a ring.
+TEST_CASE("NCCL's tuner counts the channels of its search, the network's hops and the table of trees") {
+  const auto estimate = [](double bytes, Algorithm algorithm, Protocol protocol) {
+    return nccl_estimate(call_of(OpKind::kAllReduce, 8, bytes), algorithm, protocol);
+  };
+  const double mib = 1024 * 1024, wire = 256 * mib * 2 * 63 / 64;
+  CHECK(estimate(256 * mib, Algorithm::kInSwitch, Protocol::kSimple) ==
+        Approx(25e-6 + 6 * 20.9e-6 + wire / (8 * 45.5e9)));
+  CHECK(estimate(256 * mib, Algorithm::kRing, Protocol::kLL128) ==
+        Approx(14e-6 + 112 * 1.9e-6 + 14 * 4e-6 + wire / (8 * 36.7e9)));
+  CHECK(estimate(256 * mib, Algorithm::kRing, Protocol::kSimple) ==
+        Approx(1.4 * (8.4e-6 + 112 * 3.4e-6 + 14 * 14e-6) + wire / (8 * 46e9)));
+  CHECK(estimate(256 * mib, Algorithm::kTree, Protocol::kLL128) ==
+        Approx(14e-6 + 14 * 1.25e-6 + 6 * 8.5e-6 + 2 * 256 * mib / (8 * 29e9)));
+  CHECK(estimate(256 * mib, Algorithm::kTree, Protocol::kSimple) ==
+        Approx(8.4e-6 + 14 * 4e-6 + 6 * 14e-6 + 2 * 256 * mib / (0.9 * 8 * 36e9)));
+  CHECK(estimate(512 * mib, Algorithm::kTree, Protocol::kSimple) ==
+        Approx(8.4e-6 + 14 * 4e-6 + 6 * 14e-6 + 2 * 512 * mib / (8 * 36e9)));
+  // A step of LL is posted in 1 us beside a Xeon, which also limits its rate to 20.4 GB/s.
+  CHECK(estimate(mib, Algorithm::kRing, Protocol::kLL) ==
+        Approx(6.6e-6 + 112 * 1e-6 + 14 * 2.7e-6 + mib * 2 * 63 / 64 / 20.4e9));
+}
+
+TEST_CASE("between more nodes a large all-reduce takes no less") {
+  for (const double bytes : {268435456.0, 1073741824.0}) {
+    double before = 0;
+    for (const int nodes : {2, 4, 6, 8, 16, 24, 48, 64}) {
+      const double seconds =
+          all_reduce_seconds({.fabric = "rail-optimised-clos", .nodes = nodes, .nic = 50e9}, bytes);
+      INFO(bytes << " bytes, " << nodes << " nodes");
+      CHECK(seconds >= before);
+      before = seconds;
+    }
+  }
 }
 
 TEST_CASE("protocols between nodes go from LL over LL128 to Simple as buffers grow") {
