@@ -17,7 +17,9 @@ namespace moebius {
 struct LinkConstants {
   std::string accelerator;  // catalog id
   std::string library;      // "nccl"
-  std::string steps_like;   // the chip whose step_ll is taken: measured between 2 devices only; else empty
+  // The chip whose step_ll and all-reduce in the switch are taken: measured between 2 devices only; else
+  // empty.
+  std::string steps_like;
   std::string source;
   bool estimated = false;
   // Facts.

@@ -9,7 +9,7 @@ namespace moebius {
 namespace {
 
 constexpr const char* kCollectiveNotes = R"(  "notes": [
-    "Written by `moebius calibrate --from DIR --fit links --out FILE`, which fits the constants to the all-reduce between 2 and between 8 devices that DIR has (between 2 only where a row names whose steps it takes) and keeps the rest. What the constants mean: workloads/cost/collective_constants.h and collective_model.cpp.",
+    "Written by `moebius calibrate --from DIR --fit links --out FILE`, which fits the constants to the all-reduce between 2 and between 8 devices that DIR has (between 2 only where a row names whose steps, and whose switch, it takes) and keeps the rest. What the constants mean: workloads/cost/collective_constants.h and collective_model.cpp.",
     "achieved: link_rate x link_efficiency of the chip's catalog entry when the rates were fitted; a chip whose link achieves more or less has its rates in proportion.",
     "tuner_rate, tuner_ll_most, ll128, in_switch_share: what NCCL 2.28 (src/graph/topo.h, tuning.cc) takes the link for when it chooses a protocol: links x 20, 20.6 or 40.1 GB/s; most of LL 87.7, 141 or 282 GB/s; all-reduce in the switch at 0.85 or 0.74 of the link. LL128 is left out on Blackwell, whose tables show Simple in its place.",
     "copy_rate: 18.6 bytes a cycle and channel, what all-reduce between 2 and between 8 A100 differ by, times the channels and the boost clock of the chip: 24 channels at 1.41 and 1.98 GHz, 32 at 1.965, 2 over PCIe.",

@@ -18,6 +18,7 @@ constexpr double kLLRateToEach = 6.5e9;          // of one peer's channel; a wor
 constexpr double kMessage = 8.4 * kMicrosecond;  // Simple between two: NCCL's base latency of that protocol
 // All-reduce in the switch: NCCL sets it up between the eight devices of a board.
 constexpr int kLeastInSwitch = 8;
+constexpr int kMostHeads = 32;  // NCCL_MAX_NVLS_ARITY: devices that each reduce a part of the buffer
 
 struct TunerProtocol {
   Protocol protocol;
@@ -90,6 +91,14 @@ CollectiveFigures all_to_all(const LinkConstants& link, const CollectiveCall& ca
 
 bool switch_reduces(const LinkConstants& link, const CollectiveCall& call) {
   return link.in_switch_share > 0 && call.kind == OpKind::kAllReduce && call.devices >= kLeastInSwitch;
+}
+
+// Bytes of the buffer a second. Every link carries the buffer and, besides, one part of it for each that
+// reduces a part; the constant was measured between eight. The flags of the switch are as long on their way
+// among more.
+double in_switch_rate(const LinkConstants& link, int devices) {
+  const double heads = std::min(devices, kMostHeads);
+  return link.rate_in_switch * (1 + 1.0 / kLeastInSwitch) / (1 + 1 / heads);
 }
 
 // Frameworks' sizes. One-shot: vLLM and SGLang, custom_all_reduce.cuh (2 devices always, 512 KiB between 4,
@@ -183,7 +192,7 @@ CollectiveFigures nccl_figures(const LinkConstants& link, const CollectiveCall& 
   const double many = call.bytes / (call.bytes + kManyLines);
   const double launch = link.launch + link.launch_growth * many;
   if (protocol == Protocol::kInSwitch) {
-    const double data = call.bytes / link.rate_in_switch + spread(link, call.bytes);
+    const double data = call.bytes / in_switch_rate(link, call.devices) + spread(link, call.bytes);
     return {protocol, launch + together(link.step_in_switch, data, kOverlapChunks), call.bytes / data};
   }
   const double data = ring_data(link, call, protocol);

@@ -92,13 +92,22 @@ LinkConstants first_guess(LinkConstants link) {
   return link;
 }
 
+// What two devices cannot tell: the steps of a longer ring, and the switch, whose rate goes by what the links
+// achieve.
+void take_steps(LinkConstants& link, const LinkConstants& other) {
+  link.step_ll = other.step_ll;
+  if (link.in_switch_share <= 0) return;
+  link.step_in_switch = other.step_in_switch;
+  link.rate_in_switch = other.rate_in_switch * link.achieved / other.achieved;
+}
+
 void set_latencies(LinkConstants& link, const Rows& rows, const CollectiveConstants& constants) {
   const double two = small_call(rows, 2);
   if (link.steps_like.empty()) {
     link.step_ll = (small_call(rows, 8) - two) / 12;  // 14 steps against 2
   } else {
     for (const LinkConstants& other : constants.links)
-      if (other.accelerator == link.steps_like) link.step_ll = other.step_ll;
+      if (other.accelerator == link.steps_like) take_steps(link, other);
   }
   link.launch = two - 2 * link.step_ll;
 }
@@ -108,9 +117,11 @@ LinkConstants fit_link(LinkConstants link, const Rows& rows, const CollectiveCon
   set_latencies(link, rows, constants);
   const auto varies = [&](double LinkConstants::*field) {
     const bool set = field == &LinkConstants::launch || field == &LinkConstants::step_ll;
+    const bool taken = !link.steps_like.empty() &&
+                       (field == &LinkConstants::step_in_switch || field == &LinkConstants::rate_in_switch);
     const bool same = field == &LinkConstants::rate_eight && link.own_ports;
     const bool one = field == &LinkConstants::rate_two && link.one_protocol;
-    return !set && !same && !one;
+    return !set && !taken && !same && !one;
   };
   const auto level = [](LinkConstants row) {
     if (row.own_ports) row.rate_eight = row.rate_two;
