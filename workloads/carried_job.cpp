@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/service_keys.h"
+#include "workloads/scenario/service_pool_keys.h"
 #include "workloads/service_experts.h"
 #include "workloads/service_pools.h"
 #include "workloads/service_rules.h"
@@ -17,12 +19,25 @@ namespace {
 
 constexpr std::size_t kMostRequests = 1 << 16;
 
-void require(const Scenario& scenario, bool holds, const char* pointer, std::string_view what) {
+void require(const Scenario& scenario, bool holds, const std::string& pointer, std::string_view what) {
   if (!holds)
     throw input_error(fmt::format(
         "{}: {}: {} needs iterations that are timed (/plan/steps \"surface\", --executor sim): it is "
         "not carried out op by op",
         scenario.file, pointer, what));
+}
+
+// A batch that is no service has them carried out.
+void require_experts_together(const Scenario& scenario, const ServicePhase& phase) {
+  if (!phase.plan.experts_apart()) return;
+  if (is_batch(scenario) && !joins_by_and_by(scenario))
+    throw input_error(fmt::format(
+        "{}: /plan/steps: a pool of experts (/plan/separation/attention_ffn) is carried out op by "
+        "op for requests that are all there at once, whole prompts first: expected \"full\", found "
+        "\"surface\"",
+        scenario.file));
+  require(scenario, false, "/plan/separation/attention_ffn",
+          "a pool of experts beside requests that come by and by");
 }
 
 // What no executor does; what the host of an engine takes is what the executor's own host takes.
@@ -44,9 +59,14 @@ void require_carried(const Scenario& scenario) {
           "a placement that weighs what moving takes");
   require(scenario, !scenario.traffic.drift.changes() || scenario.traffic.users == 0, "/workload/experts",
           "popularity that changes under users who ask again when they are answered");
-  for (const ServicePhase& phase : plan.phases) {
-    require(scenario, !phase.plan.experts_apart(), "/plan/separation/attention_ffn",
-            "a pool of experts beside requests that come by and by");
+  for (std::size_t i = 0; i < plan.phases.size(); ++i) {
+    const ServicePhase& phase = plan.phases[i];
+    const std::string pointer = pointer_of_phase(scenario, i);
+    require_experts_together(scenario, phase);
+    require(scenario, phase.plan.pp == 1, pointer + "/pp", "a pipeline of stages");
+    require(scenario, phase.plan.cp == 1, pointer + "/attention/cp", "a prompt that several ranks cut");
+    require(scenario, phase.plan.shared_experts == SharedExperts::kSeparate, pointer + "/ep/shared_experts",
+            "a shared expert among the routed ones");
     require(scenario, !phase.wan, "/plan/pools", "a link to users");
     require(scenario, !phase.plan.prefill_overlap.two_batch && !phase.plan.decode_overlap.two_batch, "/plan",
             "an iteration in two half batches");
@@ -152,12 +172,12 @@ void carry_out(Job& job) {
   job.memory = job.serving->memory(job.scenario.cluster->pools.front().accelerator.memory);
 }
 
-// Every request by the promise of its own class.
-void judge_by_classes(const ServingSystem& system, ServingFigures& figures) {
-  const PromisedRequests of = system.metrics().promised();
-  if (of.submitted == 0 || system.span().ns == 0) return;
-  figures.slo_attainment = static_cast<double>(of.met) / static_cast<double>(of.submitted);
-  figures.goodput_rps = static_cast<double>(of.met) / system.span().seconds();
+ServingFigures figures_of_service(const Job& job) {
+  const ServingFigures carried = job.serving->figures(job.scenario.goal);
+  ServingFigures figures = job.serving->system().metrics().figures();
+  figures.iterations = carried.iterations;
+  figures.prefills = carried.prefills;
+  return figures;
 }
 
 // Simulated, the scenario's devices did it, as far as prices and power go; otherwise whoever executed it.

@@ -11,8 +11,9 @@ namespace moebius {
 // is simulated only.
 void carry_out(Job& job);
 
-// Of such a job, once it is done.
+// Of such a job, once it is done. Latencies are those that the system counted, as of a simulated service, so
+// that all requests together and those of each class agree.
 ServiceFigures carried_figures(const Job& job, bool simulated);
-void judge_by_classes(const ServingSystem& system, ServingFigures& figures);
+ServingFigures figures_of_service(const Job& job);
 
 }  // namespace moebius

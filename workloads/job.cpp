@@ -14,6 +14,7 @@
 #include "workloads/report/report.h"
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/placement_keys.h"
+#include "workloads/scenario/service_pool_keys.h"
 #include "workloads/set_option.h"
 #include "workloads/shape_jobs.h"
 #include "workloads/study/placement/placed_job.h"
@@ -277,30 +278,41 @@ void require_schedule(const Job& job) {
                     job.scenario.file));
 }
 
+namespace {
+
+// What ranks of a served pool would have to do alone is refused with the keys of its phase.
+void require_executable(const Job& job, const ServingPlan& plan, const std::string& phase) {
+  const std::string& name = job.scenario.file;
+  const Model& model = job.scenario.model;
+  if (plan.replicated_experts() && plan.ep > 1)
+    throw run_error(
+        fmt::format("{}: {}/ep/degree: whole experts on ranks of one replica are simulated only: executors "
+                    "cut each over all of them (expected 1, found {})",
+                    name, phase, plan.ep));
+  if (model.kv_heads < plan.tp && model.attention != AttentionKind::kMla)
+    throw run_error(
+        fmt::format("{}: {}/attention/tp: heads of keys that several ranks keep are simulated only: {} on tp "
+                    "{}",
+                    name, phase, model.kv_heads, plan.tp));
+  for (const std::optional<DType>& format :
+       {std::optional(plan.gemm), plan.weights, plan.expert_gemm, plan.expert_weights}) {
+    if (format == DType::kFp4 || format == DType::kInt4)
+      throw run_error(
+          fmt::format("{}: {} operands are simulated only (/plan/precision)", name, to_string(*format)));
+  }
+  if (plan.attention == DType::kFp8)
+    throw run_error(
+        fmt::format("{}: attention in 8 bits is simulated only (/plan/precision/attention)", name));
+}
+
+}  // namespace
+
 void require_executable(const Job& job) {
   const std::string& name = job.scenario.file;
   if (job.flows)
     throw run_error(fmt::format("{}: flows are simulated alone: their senders and receivers are NICs", name));
-  const ServingPlan& serving = job.scenario.serving;
-  if (job.serving && serving.replicated_experts() && serving.ep > 1)
-    throw run_error(
-        fmt::format("{}: whole experts on ranks of one replica are simulated only: executors cut each "
-                    "over all of them (/plan/decode/ep/degree 1)",
-                    name));
-  if (job.serving && job.scenario.model.kv_heads < serving.tp &&
-      job.scenario.model.attention != AttentionKind::kMla)
-    throw run_error(fmt::format("{}: heads of keys that several ranks keep are simulated only: {} on tp {}",
-                                name, job.scenario.model.kv_heads, serving.tp));
-  const auto& four_bits = {std::optional(serving.gemm), serving.weights, serving.expert_gemm,
-                           serving.expert_weights};
-  for (const std::optional<DType>& format : four_bits) {
-    if (job.serving && (format == DType::kFp4 || format == DType::kInt4))
-      throw run_error(
-          fmt::format("{}: {} operands are simulated only (/plan/precision)", name, to_string(*format)));
-  }
-  if (job.serving && serving.attention == DType::kFp8)
-    throw run_error(
-        fmt::format("{}: attention in 8 bits is simulated only (/plan/precision/attention)", name));
+  for (std::size_t i = 0; job.serving && i < job.serving->service().pools.size(); ++i)
+    require_executable(job, job.serving->service().pools[i].plan, pointer_of_phase(job.scenario, i));
   if (job.scenario.collective.matrix)
     throw run_error(
         fmt::format("{}: /workload/matrix is simulated only: executors exchange equal parts", name));

@@ -157,11 +157,8 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
     outcome.report.serving = job.serving->figures(job.scenario.goal);
     if (!job.scenario.service.phases.empty()) {
       outcome.report.service = carried_figures(job, facts.on_cluster);
-      judge_by_classes(job.serving->system(), *outcome.report.serving);
-      std::int64_t pages = 0;  // as the scenario's devices have them
-      for (const ServicePoolFigures& pool : outcome.report.service->pools)
-        pages = std::max(pages, pool.pages);
-      outcome.report.serving->cache_pages = static_cast<std::int32_t>(pages);
+      outcome.report.serving = figures_of_service(job);
+      set_fullest_cache(outcome.report.service->pools, *outcome.report.serving);
       if (!job.again) outcome.report.metrics.makespan = job.serving->system().span();
     }
     const std::string missing = left_out(job.scenario.model);

@@ -105,6 +105,16 @@ void run(ServingSystem& system, std::int64_t requests, bool quiet) {
 
 }  // namespace
 
+void set_fullest_cache(const std::vector<ServicePoolFigures>& pools, ServingFigures& figures) {
+  figures.cache_pages = figures.peak_pages = 0;
+  for (const ServicePoolFigures& pool : pools) {
+    const auto pages = static_cast<std::int32_t>(pool.pages),
+               peak = static_cast<std::int32_t>(pool.run.peak_pages);
+    const bool fuller = std::int64_t{peak} * figures.cache_pages > std::int64_t{figures.peak_pages} * pages;
+    if (figures.cache_pages == 0 || fuller) figures.cache_pages = pages, figures.peak_pages = peak;
+  }
+}
+
 Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks) {
   const auto started = std::chrono::steady_clock::now();
   const Scenario& scenario = job.scenario;
@@ -136,15 +146,10 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.service->series = record.series();
   outcome.timeline = record.take();
   for (const ServicePoolFigures& pool : outcome.report.service->pools) {
-    ServingFigures& figures = *outcome.report.serving;
-    figures.iterations += pool.run.totals.iterations;
-    figures.prefills += pool.run.totals.prefills;
-    // Both of one pool: the one whose replicas came nearest to having none left.
-    const auto pages = static_cast<std::int32_t>(pool.pages),
-               peak = static_cast<std::int32_t>(pool.run.peak_pages);
-    const bool fuller = std::int64_t{peak} * figures.cache_pages > std::int64_t{figures.peak_pages} * pages;
-    if (figures.cache_pages == 0 || fuller) figures.cache_pages = pages, figures.peak_pages = peak;
+    outcome.report.serving->iterations += pool.run.totals.iterations;
+    outcome.report.serving->prefills += pool.run.totals.prefills;
   }
+  set_fullest_cache(outcome.report.service->pools, *outcome.report.serving);
   RunFacts& facts = outcome.report.facts;
   const std::string missing = left_out(scenario.model);
   if (!missing.empty()) facts.provenance.emplace_back("left out", missing);

@@ -1,4 +1,5 @@
 // `moebius run` of a whole service.
+#include <fmt/format.h>
 #include <catch2/catch.hpp>
 
 #include "tests/process.h"
@@ -169,6 +170,50 @@ TEST_CASE("what is simulated only is refused by the executor with the key that a
     CHECK(run.exit_code == 2);
     CHECK(run.err.find(sentence) != std::string::npos);
   }
+}
+
+TEST_CASE("stages of a served model are simulated only, in every phase and by every command that executes") {
+  const std::string small = test::scenario_file("smoke/serve-small.json"),
+                    carried = test::scenario_file("smoke/serve-carried.json");
+  const std::string sentence = ": a pipeline of stages needs iterations that are timed";
+  for (const std::string& file : {small, carried})
+    for (const char* command : {"run --executor host ", "crosscheck "}) {
+      const auto run = test::run_moebius(command + file + " --set /plan/decode/pp=2");
+      CHECK(run.exit_code == 2);
+      CHECK(run.err.find("/plan/decode/pp" + sentence) != std::string::npos);
+    }
+  const auto run = test::run_moebius("run --executor host " + carried + " --set /plan/prefill/pp=3");
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("/plan/prefill/pp" + sentence) != std::string::npos);
+}
+
+TEST_CASE("whole experts on ranks of one replica are refused at the phase that has them") {
+  const std::string file = "run --executor host " + test::scenario_file("smoke/serve-carried.json") +
+                           " --set /plan/decode/attention/tp=2 --set /plan/prefill/attention/tp=2";
+  const auto refused = [&](const std::string& sets, const std::string& sentence) {
+    const auto run = test::run_moebius(file + sets);
+    CHECK(run.exit_code == 1);
+    CHECK(run.err.find(sentence) != std::string::npos);
+  };
+  const std::string what = "/ep/degree: whole experts on ranks of one replica are simulated only";
+  refused("", "/plan/decode" + what);
+  refused(" --set /plan/decode/ep/degree=1 --set /plan/prefill/ep/degree=2", "/plan/prefill" + what);
+}
+
+TEST_CASE("a batch on a pool of experts says how it is carried out") {
+  const auto run = test::run_moebius("run --executor host " + test::scenario_file("smoke/serve-afd.json"));
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("/plan/steps: a pool of experts") != std::string::npos);
+  CHECK(run.err.find("expected \"full\", found \"surface\"") != std::string::npos);
+}
+
+TEST_CASE("of an executed service all requests together see what those of its only class see") {
+  const std::string json = report_of(test::scenario_file("smoke/serve-carried.json") + " --executor host");
+  for (const char* latency : {"ttft_s", "tpot_s", "e2e_s"})
+    for (const char* of : {"mean", "p50", "p99"})
+      CHECK(figure(json, fmt::format("{}.{}", latency, of)) ==
+            figure(json, fmt::format("classes.chat.{}.{}", latency, of)));
+  CHECK(figure(json, "kv.peak_blocks") <= figure(json, "kv.total_blocks"));
 }
 
 }  // namespace moebius

@@ -13,6 +13,7 @@
 #include "workloads/scenario/separation_keys.h"
 #include "workloads/scenario/served_stage_keys.h"
 #include "workloads/scenario/service_keys.h"
+#include "workloads/scenario/service_pool_keys.h"
 #include "workloads/scenario/serving_defaults.h"
 #include "workloads/scenario/shared_expert_keys.h"
 #include "workloads/scenario/traffic_keys.h"
@@ -51,8 +52,8 @@ void require_same(Section& prefill, const PhaseKeys& found, const PhaseKeys& dec
 }
 
 template <class... Args>
-void require(const Document& document, bool holds, const char* pointer, fmt::format_string<Args...> sentence,
-             Args&&... args) {
+void require(const Document& document, bool holds, const std::string& pointer,
+             fmt::format_string<Args...> sentence, Args&&... args) {
   if (!holds) place_at(document, pointer).fail(fmt::format(sentence, std::forward<Args>(args)...));
 }
 
@@ -75,12 +76,14 @@ void check_degrees(ServingPlan& plan, const Scenario& scenario, const Document& 
           plan.ranks());
 }
 
-void check_model(const ServingPlan& plan, const Model& model, const Document& document) {
-  const auto divides = [&](int degree, int number, const char* at, const char* what) {
+// `phase`: where the keys of the plan stand.
+void check_model(const ServingPlan& plan, const Model& model, const Document& document,
+                 const std::string& phase) {
+  const auto divides = [&](int degree, int number, const std::string& at, const char* what) {
     require(document, degree == 0 || number % degree == 0, at, "degree {} does not divide the {} {} of {}",
             degree, number, what, model.id);
   };
-  const char* tp = "/plan/decode/attention/tp";
+  const std::string tp = phase + "/attention/tp";
   divides(plan.tp, model.heads, tp, "attention heads");
   if (model.attention != AttentionKind::kMla && plan.tp % model.kv_heads != 0)
     divides(plan.tp, model.kv_heads, tp, "key-value heads");
@@ -88,7 +91,7 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   divides(plan.tp, model.vocabulary, tp, "words of the vocabulary");
   if (model.dense_width > 0) divides(plan.tp, model.dense_width, tp, "columns of a dense MLP");
   const bool moe = model.experts.routed > 0;
-  const char* ep = "/plan/decode/ep/degree";
+  const std::string ep = phase + "/ep/degree";
   require(document, moe || plan.ep == 1 || plan.experts_apart(), ep,
           "expert-parallel degree {} for {}, which has no experts", plan.ep, model.id);
   if (moe) check_slots(plan, model, place_at(document, ep));
@@ -287,15 +290,17 @@ void check_serving(Scenario& scenario, const Document& document) {
     } else {
       place_separate_experts(scenario, document);
     }
-    check_model(scenario.serving, scenario.model, document);
+    check_model(scenario.serving, scenario.model, document, "/plan/decode");
     check_batch(scenario, document);
   }
-  for (const ServicePhase& phase : scenario.service.phases) {
-    check_model(phase.plan, scenario.model, document);
+  for (std::size_t i = 0; i < scenario.service.phases.size(); ++i) {
+    const ServicePhase& phase = scenario.service.phases[i];
+    const std::string pointer = pointer_of_phase(scenario, i);
+    check_model(phase.plan, scenario.model, document, pointer);
     if (const auto& drafts = scenario.service.engine.draft_model) {
       ServingPlan plan = phase.plan;
       if (drafts->experts.routed == 0) plan.ep = 1;
-      check_model(plan, *drafts, document);
+      check_model(plan, *drafts, document, pointer);
     }
   }
 }

@@ -7,14 +7,10 @@
 
 #include "hw/error.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/scenario/service_pool_keys.h"
 
 namespace moebius {
 namespace {
-
-std::string pointer_of(const Scenario& scenario, std::size_t phase) {
-  if (!scenario.service.pools.empty()) return fmt::format("/plan/pools/{}/pp", phase);
-  return scenario.service.phases[phase].role == PoolRole::kPrefill ? "/plan/prefill/pp" : "/plan/decode/pp";
-}
 
 // Why this phase cannot have several stages; "": it can.
 std::string problem_of(const Scenario& scenario, const ServicePhase& phase) {
@@ -54,7 +50,7 @@ void check_served_stages(const Scenario& scenario, const Document& document) {
   for (std::size_t i = 0; i < phases.size(); ++i) {
     if (phases[i].plan.pp == 1) continue;
     const std::string problem = problem_of(scenario, phases[i]);
-    if (!problem.empty()) place_at(document, pointer_of(scenario, i)).fail(problem);
+    if (!problem.empty()) place_at(document, pointer_of_phase(scenario, i) + "/pp").fail(problem);
   }
 }
 

@@ -84,11 +84,6 @@ bool needs_events(const ServicePlan& service) {
          service.admission.policy != AdmissionPolicy::kNone;
 }
 
-// A batch whose requests do not all run on their own: as a service, it decides who joins an iteration.
-bool joins_by_and_by(const Scenario& scenario) {
-  return scenario.traffic.users > 0 || scenario.service.batching == BatchPolicy::kMixed;
-}
-
 // Unless it is said, other services are timed: every op of each of their iterations takes long. So is a batch
 // that has what only iterations that are timed know. `check` shows what was decided.
 void decide_steps(Scenario& scenario) {
@@ -145,6 +140,10 @@ void check_prefix_cache(const Scenario& scenario, const Document& document) {
 bool is_batch(const Scenario& scenario) {
   const ServicePlan& service = scenario.service;
   return !scenario.traffic.source && !service.separate && !needs_events(service);
+}
+
+bool joins_by_and_by(const Scenario& scenario) {
+  return scenario.traffic.users > 0 || scenario.service.batching == BatchPolicy::kMixed;
 }
 
 namespace {

@@ -33,6 +33,9 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
 // Requests that are there at once, on one pool: one instance, of which all ranks may be one.
 bool is_batch(const Scenario& scenario);
 
+// A batch whose requests do not all run on their own: as a service, it decides who joins an iteration.
+bool joins_by_and_by(const Scenario& scenario);
+
 // Fills service.phases from the keys of both phases, and checks that they fit on their pools; with full steps
 // nothing.
 void set_phases(Scenario& scenario, const Document& document);

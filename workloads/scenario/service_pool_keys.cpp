@@ -117,4 +117,14 @@ void set_phases_of_pools(Scenario& scenario, const Document& document) {
   }
 }
 
+std::string pointer_of_phase(const Scenario& scenario, std::size_t phase) {
+  const ServicePlan& service = scenario.service;
+  if (!service.pools.empty()) return fmt::format("/plan/pools/{}", phase);
+  // A phase that is served alone takes what it does not say from the other.
+  const bool of_decode =
+      service.phases.empty() || service.phases[phase].role != PoolRole::kPrefill ||
+      (service.does == PoolRole::kPrefill && !service.prefill.placed && service.decode.placed);
+  return of_decode ? "/plan/decode" : "/plan/prefill";
+}
+
 }  // namespace moebius

@@ -2,7 +2,10 @@
 // model.
 #pragma once
 
+#include <string>
+
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/serving/frameworks.h"
 
 namespace moebius {
 
@@ -10,5 +13,8 @@ std::vector<PoolKeys> read_pools(Section& plan, const Framework& framework);
 
 // Fills service.phases from its pools, and checks that they fit.
 void set_phases_of_pools(Scenario& scenario, const Document& document);
+
+// Where the keys of a phase stand: "/plan/prefill", "/plan/decode", "/plan/pools/1".
+std::string pointer_of_phase(const Scenario& scenario, std::size_t phase);
 
 }  // namespace moebius

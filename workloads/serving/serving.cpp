@@ -149,7 +149,8 @@ struct Serving::State : public ServiceCarrier {
   void end(std::int32_t number) {
     Task task = std::move(tasks[number]);
     tasks[number] = {};
-    const Time time = task.end + skipped;
+    // What was decided meanwhile, decided the system by a later clock, which does not go back.
+    const Time time = std::max(task.end + skipped, system->now());
     std::vector<std::int32_t>& of_instance = ended[task.instance];
     of_instance.insert(of_instance.end(), task.submissions.begin(), task.submissions.end());
     if (task.sequence >= 0) return system->cache_moved(task.sequence, time);
