@@ -3,10 +3,18 @@
 #include <fmt/format.h>
 
 namespace moebius {
+namespace {
+
+// What has been issued is carried out before an interrupted run ends; one step is enough for devices to have
+// the next at hand while they end this one.
+constexpr int kStepsAhead = 2;
+
+}  // namespace
 
 Stretches::Stretches(Job& job, const StartedExecutor& engine) : job_(job), engine_(engine) {
   if (!engine.save || !job.training) return;
   interruption_.emplace();
+  job_.training->stay_within(kStepsAhead);
   plan_next();
 }
 

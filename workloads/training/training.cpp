@@ -81,6 +81,7 @@ struct Training::State {
     window = 2 * store.placement().stages() + 3;
     if (store.placement().chunks() == 1) window = job.plan.pp + 3;
     if (job.workload.input_ahead > 0) window = 2 * window + 2 * job.workload.input_ahead;  // loads between
+    needed_window = window;
     // Replicas without a pipeline meet at the end of the step: slow ones hold up no others before.
     const int ahead = 1024 / static_cast<int>(places.size());
     if (job.plan.pp == 1 && places.size() > 1) window = std::max(window, ahead);
@@ -209,7 +210,7 @@ struct Training::State {
   std::vector<std::size_t> issued;                                 // by class: passes that have their turn
   std::vector<int> order;                                          // classes of the submissions of one step
   std::vector<std::vector<int>> forgotten;                         // by submission of a step
-  int window = 0;
+  int window = 0, needed_window = 0;  // submissions of a class on their way; fewer would wait for themselves
   std::int64_t total = 0;
   std::int64_t end = 0;   // the submission to stop before, for now
   std::int64_t next = 0;  // submission
@@ -287,6 +288,13 @@ std::optional<Submission> Training::next(Time) {
 int Training::steps_begun() const {
   const State& s = *state_;
   return s.step_at(s.next + s.passes_of_step() - 1);
+}
+
+void Training::stay_within(int steps) {
+  State& s = *state_;
+  std::size_t passes = 0;
+  for (const ClassPlace& place : s.places) passes = std::max(passes, s.passes_of(place).size());
+  s.window = std::max(s.needed_window, std::min(s.window, steps * static_cast<int>(passes)));
 }
 
 void Training::stop_before(int step) {

@@ -46,6 +46,8 @@ class Training : public Workload {
   // Nothing of this step or later ones is issued, but what has begun is finished; done() until go_on().
   void stop_before(int step);
   void go_on();  // everything submitted has completed
+  // From now on no class has more than the passes of so many steps on their way, unless it needs them.
+  void stay_within(int steps);
 
   // Peak memory per class, against `capacity` of a device.
   MemoryReport memory(Bytes capacity);

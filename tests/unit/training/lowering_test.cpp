@@ -285,3 +285,21 @@ TEST_CASE("tensor-parallel input gradients travel beside weight gradients") {
     CHECK(sums >= 2 * job.model.layers);  // in each attention and each MLP
   }
 }
+
+// Each replica alone would be issued 256 passes ahead: of 2 steps of 2 microbatches and an update it has 10.
+TEST_CASE("a run that may be stopped is not issued further ahead than so many steps") {
+  TrainingJob job = small_job();
+  job.plan.fold = false;
+  job.workload.global_batch = 8;
+  job.workload.micro_batch = 1;
+  job.workload.steps = 100;
+  const auto issued = [&](bool bounded) {
+    Training training(job);
+    if (bounded) training.stay_within(2);
+    while (training.next({})) {
+    }
+    return training.steps_begun();
+  };
+  CHECK(issued(false) > 10);
+  CHECK(issued(true) == 2);
+}
