@@ -351,13 +351,15 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
       return {elements * 2 * kept};
     // gradient and master weight read and written, two moments read and written, weight written
     // (8-bit moments: the first one alone, the second in BF16; k = 1: the weight instead of a master);
-    // gradients as they are summed, masters as they are kept
+    // gradients as they are summed, masters as they are kept; of 128 new weights v_dim in 8 bits
     case OpKind::kAdam: {
       const double moment = dtype == DType::kFp8 ? (in + element_bytes(DType::kBf16)) / 2 : in;
       const double gradient = 2 * element_bytes(summed);
       const double master =
           x.k == 1 ? element_bytes(DType::kBf16) : 2 * element_bytes(stored.value_or(DType::kFp32));
-      return {x.m * (gradient + master + 4 * moment + element_bytes(DType::kBf16))};
+      const double half = element_bytes(DType::kBf16), rounded = x.v_dim / kShareOfUpdate;
+      const double weight = half + rounded * (element_bytes(DType::kFp8) - half);
+      return {x.m * (gradient + master + 4 * moment + weight)};
     }
     case OpKind::kSumSquares:
       return {x.m * in};

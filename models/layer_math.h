@@ -45,7 +45,7 @@ bool is_chunked(const Shape& delta_rule);
 // - kQuantise, kTransposeQuantise: BF16 in; out in `dtype` when that is an 8- or 4-bit type, else in FP8.
 // - kAdam: `dtype` is that of the two moments, `summed` that of gradients, which are read and cleared,
 // `stored`
-//   that of master weights (empty: FP32); new weights are BF16.
+//   that of master weights (empty: FP32); new weights are BF16, and of v_dim in 128 elements 8 bits.
 // - kPermute and its like: a token received in several copies counts once a copy; how many there are, the
 //   route knows.
 // - Token ids, labels, log-sum-exp and loss statistics take 4 bytes; weights of routed rows are left out.
@@ -56,6 +56,7 @@ bool is_chunked(const Shape& delta_rule);
 //   kGemmDgrad and their grouped kinds (INT4 weights under BF16 activations), the keys and values of
 //   kAttention, kPagedAttention and kIndexScores (an FP8 cache under BF16 queries). Empty: `dtype`. Other
 //   kinds have no such operand.
+inline constexpr int kShareOfUpdate = 128;  // that v_dim of kAdam counts in
 Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType> stored = {},
                DType summed = DType::kFp32);
 

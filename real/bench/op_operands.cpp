@@ -239,9 +239,12 @@ class Operands {
   }
 
   OpOperands of_adam() {
+    constexpr std::int64_t kColumns = 128;
     made_.in_place = true;
-    in(matrix(s_.m, 1, kFp32)), in(matrix(s_.m, 1, kBf16)), in(matrix(s_.m, 1, kFp32));
-    return in(matrix(s_.m, 1, d_)), in(positive(s_.m, 1, d_)), take();
+    const std::int64_t rows = s_.m * s_.v_dim / kShareOfUpdate / kColumns, rest = s_.m - rows * kColumns;
+    if (rows > 0) add_parameter(rows * kColumns, weight(1, rows, kColumns, DType::kFp8));
+    if (rest > 0) add_parameter(rest, matrix(rest, 1, kBf16));
+    return take();
   }
 
   OpOperands of_largest() { return in(matrix(s_.m, s_.n, d_)), out(matrix(1, 1, kFp32)), take(); }
@@ -253,6 +256,12 @@ class Operands {
   }
 
  private:
+  void add_parameter(std::int64_t elements, const OperandSpec& of_weight) {
+    in(matrix(elements, 1, kFp32)), in(of_weight);
+    if (s_.k == 0) in(matrix(elements, 1, kFp32));
+    in(matrix(elements, 1, d_)), in(positive(elements, 1, d_));
+  }
+
   void in(const OperandSpec& spec) { made_.inputs.push_back(spec); }
   void out(const OperandSpec& spec) { made_.outputs.push_back(spec); }
   OpOperands take() { return std::move(made_); }

@@ -8,7 +8,8 @@
 // - kActivation and its gradient have no weights of rows;
 // - kSplit and kConcat have two halves (one block where there is one column);
 // - kPermute and its like: every copy is of a token of its own, as with expert groups much larger than top-k;
-// - kAdam, kSumSquares: one flat tensor of m elements, its weight BF16.
+// - kAdam, kSumSquares: one flat tensor of m elements, its weight BF16; of an update that rounds weights to
+//   8 bits those elements are a tensor of their own.
 #pragma once
 
 #include <optional>

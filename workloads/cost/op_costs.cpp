@@ -50,10 +50,29 @@ double bytes_within(const Fragment& fragment, const Op& op) {
 }
 
 // A product of some rows (workloads/schedule/row_window.h) costs what any product of so many rows does.
-Shape shape_in_one(const Op& op) {
-  Shape shape = op.shape;
-  const bool cut = op.kind == OpKind::kGemm || op.kind == OpKind::kGemmDgrad || op.kind == OpKind::kQuantise;
+Shape shape_in_one(OpKind kind, Shape shape) {
+  const bool cut = kind == OpKind::kGemm || kind == OpKind::kGemmDgrad || kind == OpKind::kQuantise;
   if (cut) shape.groups = 0, shape.kv = 0;
+  return shape;
+}
+
+// Of 128 elements that an update writes, those of weights that it rounds to 8 bits.
+std::int32_t share_in_8_bits(const Fragment& fragment, const Op& op) {
+  const int operands = op.shape.k == 0 ? 5 : 4;  // of a parameter: gradient, weight, master, moments
+  double all = 0, rounded = 0;
+  for (int i = 1; i < op.num_inputs; i += operands) {
+    const Tensor& weight = fragment.tensors[fragment.input(op, i)];
+    const auto elements = static_cast<double>(weight.elements());
+    all += elements;
+    if (weight.dtype == DType::kFp8) rounded += elements;
+  }
+  return all > 0 ? static_cast<std::int32_t>(std::lround(kShareOfUpdate * rounded / all)) : 0;
+}
+
+// With what the shape of an op does not say, but the tensors that it works on.
+Shape asked_shape(const Fragment& fragment, const Op& op) {
+  Shape shape = op.shape;
+  if (op.kind == OpKind::kAdam) shape.v_dim = share_in_8_bits(fragment, op);
   return shape;
 }
 
@@ -85,7 +104,7 @@ DType summed_format(const Fragment& fragment, const Op& op) {
 
 CostQuery query_of(const Fragment& fragment, const Op& op, int cores) {
   return {.kind = op.kind,
-          .shape = op.shape,
+          .shape = asked_shape(fragment, op),
           .dtype = op.dtype,
           .cores = cores,
           .stored = weight_format(fragment, op),
@@ -124,7 +143,7 @@ OpCost OpCosts::evaluate(const Op& op, int cores) {
   }
   if (has_member_rows(op)) return slowest_member(op, cores);
   CostQuery query = query_of(fragment_, op, cores);
-  query.shape = shape_in_one(op);
+  query.shape = shape_in_one(op.kind, query.shape);
   const Cost cost = depends_on_lengths(op)        ? batch_cost(source_, query, fragment_, op)
                     : is_unfused_attention(query) ? unfused_attention_cost(source_, query)
                     : has_separate_kernels(query) ? separate_kernels_cost(source_, query)

@@ -118,6 +118,8 @@ TEST_CASE("Adam with FP32 moments moves 34 bytes a parameter, with BF16 moments 
   // gradient 4 + 4 (read, cleared), master 4 + 4, moments 2 x (e + e), weight 2
   CHECK(bytes(OpKind::kAdam, {.m = 1000}, DType::kFp32) == 34000);
   CHECK(bytes(OpKind::kAdam, {.m = 1000}, DType::kBf16) == 26000);
+  // Half of the weights in 8 bits, with a scale of 4 bytes for 128: 0.96875 bytes less each.
+  CHECK(bytes(OpKind::kAdam, {.m = 1000, .v_dim = 64}, DType::kFp32) == 34000 - 0.96875 * 500);
 }
 
 TEST_CASE("MLA keys: the latent's columns and the rotary key in, keys and values of every head out") {

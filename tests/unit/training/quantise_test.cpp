@@ -6,6 +6,7 @@
 #include <set>
 
 #include "small_job.h"
+#include "workloads/cost/op_costs.h"
 
 namespace moebius {
 namespace {
@@ -156,4 +157,22 @@ TEST_CASE("weights in BF16 are quantised once a step, whatever the number of mic
 }
 
 }  // namespace
+TEST_CASE("what an update costs counts the weights that it rounds to 8 bits") {
+  const auto shares = [](const TrainingJob& job) {
+    Training training(job);
+    std::vector<std::int32_t> found;
+    for (const Submission& submission : all_submissions(training))
+      for (const Op& op : submission.fragment->ops)
+        if (op.kind == OpKind::kAdam) found.push_back(query_of(*submission.fragment, op, 1).shape.v_dim);
+    REQUIRE_FALSE(found.empty());
+    return found;
+  };
+  TrainingJob job = fp8_job(false, DType::kBf16);
+  const std::vector<std::int32_t> rounded = shares(job);
+  CHECK(*std::max_element(rounded.begin(), rounded.end()) == kShareOfUpdate);  // of experts
+  CHECK(*std::min_element(rounded.begin(), rounded.end()) < kShareOfUpdate);   // norms and tables are not
+  job.plan.half_weights = true;  // what is quantised from them has ops of its own
+  for (const std::int32_t share : shares(job)) CHECK(share == 0);
+}
+
 }  // namespace moebius

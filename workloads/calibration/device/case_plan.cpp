@@ -1,5 +1,6 @@
 #include "workloads/calibration/device/case_plan.h"
 
+#include "models/layer_math.h"
 #include "workloads/calibration/device/plan_maker.h"
 #include "workloads/cost/measured_table.h"
 
@@ -89,7 +90,8 @@ void add_streams(PlanMaker& maker, const CaseSizes& sizes) {
   for (const OpKind kind : {OpKind::kNorm, OpKind::kNormGrad, OpKind::kActivation, OpKind::kActivationGrad,
                             OpKind::kPermute, OpKind::kUnpermuteGrad})
     add(kind, DType::kFp8);
-  maker.add(family_of(OpKind::kLargest, DType::kBf16, {}, {Key::kM, Key::kN}), {}, {sizes.stream_rows, sizes.widths});
+  maker.add(family_of(OpKind::kLargest, DType::kBf16, {}, {Key::kM, Key::kN}), {},
+            {sizes.stream_rows, sizes.widths});
   for (const OpKind kind : {OpKind::kQuantise, OpKind::kTransposeQuantise})
     maker.add(family_of(kind, DType::kFp8, {}, {Key::kM, Key::kN}), {}, {sizes.stream_rows, sizes.widths});
 }
@@ -113,6 +115,14 @@ void add_streams_of_heads(PlanMaker& maker, const CaseSizes& sizes) {
               latent, {sizes.stream_rows});
 }
 
+// Updates that round weights to 8 bits, all or a share of them.
+void add_rounding_update(PlanMaker& maker, const CaseSizes& sizes, DType dtype) {
+  ProfileTable table = family_of(OpKind::kAdam, dtype, {}, {Key::kM, Key::kVDim});
+  table.name += ", weights in 8 bits";
+  table.where = {{Key::kVDim, 1, kShareOfUpdate}};
+  maker.add(table, {}, {sizes.parameters, {kShareOfUpdate / 4, kShareOfUpdate}});
+}
+
 void add_tokens(PlanMaker& maker, const CaseSizes& sizes) {
   const Numbers &rows = sizes.stream_rows, &words = sizes.vocabularies;
   maker.add(family_of(OpKind::kInput, DType::kBf16, {}, {Key::kM, Key::kN}), {}, {rows, half(words)});
@@ -124,9 +134,11 @@ void add_tokens(PlanMaker& maker, const CaseSizes& sizes) {
   for (const OpKind kind : {OpKind::kGate, OpKind::kGateGrad})
     maker.add(family_of(kind, DType::kBf16, {Key::kK}, {Key::kM, Key::kN}), {{1}, {2}, {8}},
               {rows, {8, 64, 512}});
-  for (const DType dtype : {DType::kFp32, DType::kBf16})
+  for (const DType dtype : {DType::kFp32, DType::kBf16}) {
+    add_rounding_update(maker, sizes, dtype);
     for (const OpKind kind : {OpKind::kAdam, OpKind::kSumSquares})
       maker.add(family_of(kind, dtype, {}, {Key::kM}), {}, {sizes.parameters});
+  }
 }
 
 void add_all(PlanMaker& maker, const CaseSizes& sizes) {
