@@ -85,6 +85,9 @@ TEST_CASE("the machine of virtual ranks executes what is simulated, and the diff
   for (const char* file : {"run/simulated/timeline.mtl", "run/executed/timeline.mtl", "run/crosscheck.json"})
     CHECK(std::filesystem::exists(scratch.path(file)));
   CHECK(test::text_of(scratch.path("run/crosscheck.json")) == to_json(result));
+  CHECK_THAT(to_json(result), Catch::Matchers::Contains(R"("errors_against": "b")"));
+  for (const KindError& of : result.comparison.kinds)
+    CHECK(of.bias == Approx(of.seconds_a / of.seconds_b - 1).margin(1e-12));
 }
 
 TEST_CASE("a crosscheck's text judges times where they are comparable and says how else") {

@@ -129,7 +129,8 @@ Outcome simulated(const CrosscheckRequest& request, Job& job, Crosscheck& result
   if (request.machine) {
     machine = request.machine(job);
     job.scenario.cluster = machine->cluster;
-    if (splits_cores(job.scenario.plan)) machine->description += "; cores that the plan splits are left whole";
+    if (splits_cores(job.scenario.plan))
+      machine->description += "; cores that the plan splits are left whole";
     result.machine = machine->description;
   }
   Outcome outcome = perform(job, machine ? on_machine(*machine, request.simulate) : request.simulate,
@@ -233,7 +234,7 @@ Crosscheck crosscheck(const CrosscheckRequest& request) {
   // From here both sides stand in files, joined by the ops of one schedule.
   const MappedTimeline a(timeline_path(directory.path("simulated"))),
       b(timeline_path(directory.path("executed")));
-  result.comparison = compare(a, b);
+  result.comparison = compare(a, b, ErrorBase::kB);
   if (result.comparison.same_structure()) result.paths = compare_paths(a, b);
   if (!request.out.empty()) write_file(directory.path("crosscheck.json"), to_json(result));
   return result;

@@ -41,7 +41,7 @@ struct Crosscheck {
   int executions = 0;
   std::string warm_up;     // what went before each; empty: nothing
   bool repeatable = true;  // all executions computed the same losses
-  Comparison comparison;   // a: simulated, b: executed
+  Comparison comparison;   // a: simulated, b: executed, which errors are shares of
   std::vector<GroupBytes> groups;
   std::optional<PathDifference> paths;  // where ops and order agree
   std::optional<ClosedLoop> loop;       // of a service, whose schedule follows from the clock

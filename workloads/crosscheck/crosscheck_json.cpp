@@ -1,4 +1,4 @@
-// A crosscheck as one JSON object in SI units. "a" is simulated, "b" executed.
+// A crosscheck as one JSON object in SI units. "a" is simulated, "b" executed; errors are shares of b.
 #include <nlohmann/json.hpp>
 
 #include "workloads/crosscheck/crosscheck.h"
@@ -115,6 +115,7 @@ std::string to_json(const Crosscheck& result) {
             {"repeatable", result.repeatable},
             {"structure", structure_json(result)},
             {"times", times_json(result)},
+            {"errors_against", "b"},
             {"by_kind", kinds_json(result.comparison)}};
   if (result.paths) json["critical_path"] = path_json(*result.paths);
   if (result.loop) json["closed_loop"] = loop_json(*result.loop);

@@ -36,7 +36,9 @@ double seconds_of(const OpRow& op, const Span& span) {
 
 class Joiner {
  public:
-  Joiner(const MappedTimeline& a, const MappedTimeline& b) : a_(a), b_(b) {}
+  Joiner(const MappedTimeline& a, const MappedTimeline& b, ErrorBase base) : a_(a), b_(b) {
+    result_.base = base;
+  }
 
   Comparison run() {
     compare_facts();
@@ -154,9 +156,11 @@ class Joiner {
     seconds_a_[kind] += a;
     seconds_b_[kind] += b;
     errors_of_a_.push_back(static_cast<float>(std::abs(a - b) / std::max(b, 1e-9)));
-    errors_[kind].push_back(static_cast<float>(std::abs(b - a) / std::max(a, 1e-9)));
+    errors_[kind].push_back(static_cast<float>(std::abs(b - a) / std::max(of_base(a, b), 1e-9)));
     lanes_[{a_.tables().class_ranks[x.rank_class], x.lane}].push_back({x.start, y.start, key_of(a_, x)});
   }
+
+  double of_base(double a, double b) const { return result_.base == ErrorBase::kA ? a : b; }
 
   void check_orders() {
     for (auto& [lane, starts] : lanes_) {
@@ -188,13 +192,13 @@ class Joiner {
         const double position = std::ceil(share * static_cast<double>(errors.size()));
         return static_cast<double>(errors[static_cast<std::size_t>(position) - 1]);
       };
-      const double a = seconds_a_[kind], b = seconds_b_[kind];
+      const double a = seconds_a_[kind], b = seconds_b_[kind], base = of_base(a, b);
       result_.kinds.push_back({.kind = static_cast<OpKind>(kind),
                                .count = static_cast<std::int64_t>(errors.size()),
                                .median = quantile(0.5),
                                .p90 = quantile(0.9),
                                .worst = static_cast<double>(errors.back()),
-                               .bias = a > 0 ? b / a - 1 : 0,
+                               .bias = base > 0 ? (a + b - base) / base - 1 : 0,
                                .seconds_a = a,
                                .seconds_b = b});
     }
@@ -226,8 +230,8 @@ int whole_steps(const Timeline& tables) {
   return std::max(steps, 0);
 }
 
-Comparison compare(const MappedTimeline& a, const MappedTimeline& b) {
-  return Joiner(a, b).run();
+Comparison compare(const MappedTimeline& a, const MappedTimeline& b, ErrorBase base) {
+  return Joiner(a, b, base).run();
 }
 
 }  // namespace moebius

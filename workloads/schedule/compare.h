@@ -9,17 +9,20 @@
 
 namespace moebius {
 
-// Durations of one op kind in run b against run a; of communication, the transfers without the waiting for
-// peers.
+// Whose times errors are shares of: those of a, where b is another run; those of b, where a foretold it.
+enum class ErrorBase : std::uint8_t { kA, kB };
+
+// Durations of one op kind in both runs; of communication, the transfers without the waiting for peers.
 struct KindError {
   OpKind kind = OpKind::kInput;
   std::int64_t count = 0;
-  double median = 0, p90 = 0, worst = 0;  // of |b - a| / a, op by op (a of at least 1 ns)
-  double bias = 0;                        // seconds_b / seconds_a - 1; 0 when a has none
+  double median = 0, p90 = 0, worst = 0;  // of |b - a| over the base, op by op (which is at least 1 ns)
+  double bias = 0;  // of the other run's seconds over the base's, less 1; 0 when the base has none
   double seconds_a = 0, seconds_b = 0;
 };
 
 struct Comparison {
+  ErrorBase base = ErrorBase::kA;
   bool same_schedule = true;  // by the hashes that the runs noted
   std::int64_t joined = 0;    // of the same work
   std::int64_t only_a = 0, only_b = 0;
@@ -47,7 +50,7 @@ int whole_steps(const Timeline& tables);
 // Folded runs compare with runs folded in the same way: a class stands under its first rank. Runs of other
 // schedules are joined as far as their keys go, and first_differences says in what they differ. A run that
 // did not keep its ops (timeline_detail) is an input_error.
-Comparison compare(const MappedTimeline& a, const MappedTimeline& b);
+Comparison compare(const MappedTimeline& a, const MappedTimeline& b, ErrorBase base = ErrorBase::kA);
 std::string to_text(const Comparison& comparison, const std::string& name_a, const std::string& name_b);
 
 }  // namespace moebius

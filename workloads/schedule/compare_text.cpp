@@ -49,13 +49,20 @@ std::string to_text(const Comparison& c, const std::string& name_a, const std::s
                ? fmt::format(", {} {} of {}", steps, steps == 1 ? "step" : "steps", seconds_text(seconds))
                : std::string();
   };
-  fmt::format_to(out, "a: {}: {}{}\n", name_a, to_text(c.makespan_a), steps_text(steps_a, time_a));
-  fmt::format_to(out, "b: {}: {}{}", name_b, to_text(c.makespan_b), steps_text(steps_b, time_b));
-  if (time_a > 0) fmt::format_to(out, " ({}{})", change(time_b / time_a - 1), c.by_step() ? " a step" : "");
-  fmt::format_to(out, "\nstructure: {}\n", verdict(c));
+  const bool against_a = c.base == ErrorBase::kA;
+  const auto change_text = [&](bool shown, double time, double base) {
+    return shown && base > 0 ? fmt::format(" ({}{})", change(time / base - 1), c.by_step() ? " a step" : "")
+                             : std::string();
+  };
+  fmt::format_to(out, "a: {}: {}{}{}\n", name_a, to_text(c.makespan_a), steps_text(steps_a, time_a),
+                 change_text(!against_a, time_a, time_b));
+  fmt::format_to(out, "b: {}: {}{}{}\n", name_b, to_text(c.makespan_b), steps_text(steps_b, time_b),
+                 change_text(against_a, time_b, time_a));
+  fmt::format_to(out, "structure: {}\n", verdict(c));
   for (const std::string& sentence : c.first_differences) fmt::format_to(out, "  {}\n", sentence);
   if (c.kinds.empty()) return text;
-  fmt::format_to(out, "\nTime of b against a by kind (communication without waiting for peers)\n");
+  fmt::format_to(out, "\nTime of {} by kind (communication without waiting for peers)\n",
+                 against_a ? "b against a" : "a against b");
   fmt::format_to(out, "{:<20} {:>8} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}\n", "kind", "ops", "a", "b", "bias",
                  "median", "p90", "worst");
   for (const KindError& k : c.kinds) {

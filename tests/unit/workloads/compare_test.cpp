@@ -2,6 +2,8 @@
 
 #include <functional>
 
+#include <fmt/format.h>
+
 #include "tests/catch.h"
 
 #include "small_timeline.h"
@@ -54,6 +56,21 @@ TEST_CASE("durations are compared by kind, the longest kind of a first") {
   // Transfers without waiting: 8 ns (12..20) and 8 ns in a, 5 and 8 ns in b.
   REQUIRE(c.kinds[2].seconds_a == Approx(16e-9));
   REQUIRE(c.kinds[2].seconds_b == Approx(13e-9));
+}
+
+// As a prediction b would be judged: 22 ns foretold of 27, half of the larger op missing by a third.
+TEST_CASE("errors are shares of the run that they are told against") {
+  Timeline b = small_timeline();
+  b.spans[1] = {.sequence = 0, .op = 0, .start = {0}, .end = {15}};
+  b.spans[3] = {.sequence = 0, .op = 1, .lane = Lane::kExpertComm, .start = {15}, .end = {20}};
+  const Comparison c = compare(mapped(small_timeline()), mapped(b), ErrorBase::kB);
+  REQUIRE(c.kinds[1].kind == OpKind::kGemm);
+  CHECK(c.kinds[1].bias == Approx(22.0 / 27 - 1));
+  CHECK(c.kinds[1].worst == Approx(5.0 / 15));
+  const double makespans = c.makespan_a.seconds() / c.makespan_b.seconds() - 1;
+  CHECK_THAT(to_text(c, "simulated", "executed"),
+             Contains(fmt::format("a: simulated: {} ({:+.1f}%)", to_text(c.makespan_a), 100 * makespans)) &&
+                 Contains("Time of a against b by kind"));
 }
 
 TEST_CASE("an op that one run does not have is told") {
