@@ -61,7 +61,7 @@ void refuse_generator_keys(const Section& section) {
   }
 }
 
-std::optional<TraceFile> read_file(Section& section, std::int64_t block_tokens) {
+std::optional<TraceFile> read_file(Section& section, std::int64_t block_tokens, std::uint64_t seed) {
   const std::string path = section.text(
       "path", "",
       "a file of requests, or a mix of clients (.json), in place of the generator, whose keys then count for "
@@ -76,7 +76,7 @@ std::optional<TraceFile> read_file(Section& section, std::int64_t block_tokens) 
   if (place.line != 0 && at.is_relative()) at = std::filesystem::path(place.file).parent_path() / at;
   if (std::error_code error; !std::filesystem::exists(at, error))
     place.fail(fmt::format("expected a trace file, found none: {}", at.string()));
-  return TraceFile{at.string(), format, block_tokens};
+  return TraceFile{at.string(), format, block_tokens, seed};
 }
 
 Arrivals read_arrivals(Section& section, double rate, double turns) {
@@ -161,7 +161,7 @@ TrafficSource read_source(Section& section, const TrafficKind& kind, std::uint64
   source.generator.seed = seed;
   source.generator.block_tokens =
       section.integer("block_tokens", {1, 1 << 20}, 512, "of a hashed block, where a file does not say");
-  source.file = read_file(section, source.generator.block_tokens);
+  source.file = read_file(section, source.generator.block_tokens, seed);
   source.generator.session = read_session(section, kind.session);
   source.generator.arrivals = read_arrivals(section, kind.rate, source.generator.session.turns);
   source.spread_arrivals =

@@ -304,4 +304,33 @@ TEST_CASE("damaged rows are refused in a sentence and nothing worse") {
   CHECK(refused > 1000);
 }
 
+TEST_CASE("rows of which none is a request are no trace, and the sentence says which would be") {
+  CHECK(trace_refusal(kRow + "\n", TraceFormat::kDynamo) ==
+        ": the trace holds no requests: expected rows of dynamo.request.trace.v1, \"event_type\" "
+        "\"request_end\"");
+  CHECK(trace_refusal("\n\n", TraceFormat::kMooncake) == ": the trace holds no requests");
+  CHECK(trace_refusal("Timestamp,Request tokens,Response tokens\n1,5,0\n") ==
+        ": the trace holds no requests: expected rows whose \"Response tokens\" are more than 0");
+}
+
+TEST_CASE("a mix of clients is drawn by the seed that it is given unless it has one, packed or not") {
+  const test::Scratch scratch;
+  const auto arrivals = [&](const std::string& seed, std::uint64_t given, bool packed) {
+    const std::string client = R"({"rate": 3, "input_tokens": {"7": 1}, "output_tokens": {"mean": 50}})";
+    std::string path =
+        scratch.write("mix.json", "{\"requests\": 20, " + seed + "\"clients\": [" + client + "]}");
+    if (packed) {
+      REQUIRE(test::run("gzip -f " + path).exit_code == 0);
+      path += ".gz";
+    }
+    std::vector<std::int64_t> ns;
+    for (const TrafficRequest& request : all_of(*open_trace({.path = path, .seed = given})))
+      ns.push_back(request.arrival.ns);
+    return ns;
+  };
+  CHECK(arrivals("", 1, false) != arrivals("", 2, false));
+  CHECK(arrivals("", 2, true) == arrivals("", 2, false));
+  CHECK(arrivals("\"seed\": 5, ", 1, false) == arrivals("\"seed\": 5, ", 2, false));
+}
+
 }  // namespace moebius

@@ -9,6 +9,7 @@
 
 #include "hw/reader.h"
 #include "workloads/serving/traffic/arrivals.h"
+#include "workloads/serving/traffic/line_reader.h"
 
 namespace moebius {
 namespace {
@@ -108,13 +109,23 @@ class ClientMix : public TrafficStream {
   std::int64_t left_;
 };
 
+Document load_packed(const std::string& path) {
+  if (!path.ends_with(".gz")) return load_document(path);
+  const DocumentLimits limits;
+  LineReader lines(path);
+  std::string text;
+  for (std::string line; text.size() <= limits.bytes && lines.next(line);) text += line + '\n';
+  return parse_document(text, path, limits);  // which refuses a text that is too long
+}
+
 }  // namespace
 
-std::unique_ptr<TrafficStream> read_client_mix(const std::string& path) {
-  const Document document = load_document(path);
+std::unique_ptr<TrafficStream> read_client_mix(const std::string& path, std::uint64_t seed) {
+  const Document document = load_packed(path);
   Reader reader(document);
   const std::int64_t requests = reader.integer("requests", {1, 1e9});
-  const auto seed = static_cast<std::uint64_t>(reader.integer("seed", {0, 9007199254740992.0}, 1));
+  constexpr double kMostSeed = 9007199254740992.0;
+  if (reader.has("seed")) seed = static_cast<std::uint64_t>(reader.integer("seed", {0, kMostSeed}));
   std::vector<Client> clients;
   for (Reader& row : reader.objects("clients")) {
     row.text("name", "");

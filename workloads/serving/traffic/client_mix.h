@@ -5,7 +5,7 @@
 //     mean
 //      "input_tokens": {"128": 0.25, "4096": 0.75},              // lengths and how often they are asked
 //      "output_tokens": {"mean": 300, "sigma": 0.8}}]}           // or lognormal
-// Such requests say nothing of what they share.
+// Such requests say nothing of what they share. Without a seed of its own the mix is drawn by the scenario's.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace moebius {
 
-// input_error for what is not of that form.
-std::unique_ptr<TrafficStream> read_client_mix(const std::string& path);
+// Packed by gzip or not. input_error for what is not of that form.
+std::unique_ptr<TrafficStream> read_client_mix(const std::string& path, std::uint64_t seed);
 
 }  // namespace moebius

@@ -68,33 +68,39 @@ class SpreadArrivals : public TrafficStream {
   Time distance_;
 };
 
-// A table of columns alone is as empty as an empty file.
+// A table of columns alone, or rows of which none is a request, are as empty as an empty file.
 class WithRequests : public TrafficStream {
  public:
-  WithRequests(std::unique_ptr<TrafficStream> rows, std::string path)
-      : rows_(std::move(rows)), path_(std::move(path)) {}
+  WithRequests(std::unique_ptr<TrafficStream> rows, std::string path, std::string expected)
+      : rows_(std::move(rows)), path_(std::move(path)), expected_(std::move(expected)) {}
 
   bool next(TrafficRequest& request) override {
     const bool found = rows_->next(request);
-    if (!found && !any_) throw input_error(path_ + ": the trace holds no requests");
+    if (!found && !any_) throw input_error(path_ + ": the trace holds no requests" + expected_);
     any_ = true;
     return found;
   }
 
  private:
   std::unique_ptr<TrafficStream> rows_;
-  std::string path_;
+  std::string path_, expected_;
   bool any_ = false;
 };
 
-std::unique_ptr<TrafficStream> with_requests(std::unique_ptr<TrafficStream> rows, const std::string& path) {
-  return std::make_unique<WithRequests>(std::move(rows), path);
+std::unique_ptr<TrafficStream> with_requests(std::unique_ptr<TrafficStream> rows, const std::string& path,
+                                             std::string expected = "") {
+  return std::make_unique<WithRequests>(std::move(rows), path, std::move(expected));
+}
+
+bool is_client_mix(const TraceFile& file) {
+  return file.format == TraceFormat::kAuto &&
+         (file.path.ends_with(".json") || file.path.ends_with(".json.gz"));
 }
 
 }  // namespace
 
 std::unique_ptr<TrafficStream> open_trace(const TraceFile& file) {
-  if (file.format == TraceFormat::kAuto && file.path.ends_with(".json")) return read_client_mix(file.path);
+  if (is_client_mix(file)) return read_client_mix(file.path, file.seed);
   auto lines = std::make_unique<LineReader>(file.path);
   TraceFile known = file;
   if (file.format == TraceFormat::kAuto) {
@@ -105,13 +111,15 @@ std::unique_ptr<TrafficStream> open_trace(const TraceFile& file) {
     case TraceFormat::kAuto:
     case TraceFormat::kMooncake:
     case TraceFormat::kMooncakeDelta:
-      return read_mooncake(std::move(lines), known);
+      return with_requests(read_mooncake(std::move(lines), known), file.path);
     case TraceFormat::kDynamo:
-      return read_dynamo(std::move(lines));
+      return with_requests(read_dynamo(std::move(lines)), file.path,
+                           ": expected rows of dynamo.request.trace.v1, \"event_type\" \"request_end\"");
     case TraceFormat::kAzure:
       return with_requests(read_azure(std::move(lines)), file.path);
     case TraceFormat::kBurstGpt:
-      return with_requests(read_burstgpt(std::move(lines)), file.path);
+      return with_requests(read_burstgpt(std::move(lines)), file.path,
+                           ": expected rows whose \"Response tokens\" are more than 0");
   }
   return nullptr;
 }

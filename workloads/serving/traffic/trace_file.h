@@ -8,7 +8,7 @@
 //   azure           CSV (Azure/AzurePublicDataset): TIMESTAMP, ContextTokens, GeneratedTokens, NumImages
 //   burstgpt        CSV (HPMLL/BurstGPT): Timestamp (s), Request tokens, Response tokens, Session ID; rows
 //                   without a response failed and are left out. And a .json file: see client_mix.h
-// A row that is not right is an input_error with its line.
+// A row that is not right is an input_error with its line; so is a file without a request.
 #pragma once
 
 #include <array>
@@ -26,6 +26,7 @@ struct TraceFile {
   std::string path;                         // packed by gzip, or not
   TraceFormat format = TraceFormat::kAuto;  // kAuto: by its first line; mooncake-delta must be told
   std::int64_t block_tokens = 512;          // of an id, where rows do not say
+  std::uint64_t seed = 1;                   // of a mix of clients that names none
 };
 
 std::unique_ptr<TrafficStream> open_trace(const TraceFile& file);
