@@ -102,6 +102,7 @@ Profile profile_from(const Document& document) {
   if (format != kFormat)
     reader.place_of("format").fail(fmt::format("expected \"{}\", found {}", kFormat, json_excerpt(format)));
   Profile profile;
+  profile.file = document.file;
   profile.accelerator = reader.text("accelerator");
   profile.reference = read_reference(reader.object("reference"), profile.accelerator);
   for (Reader& source : reader.objects("sources")) profile.sources.push_back(read_source(std::move(source)));
@@ -115,6 +116,19 @@ Profile profile_from(const Document& document) {
   if (reader.has("device")) profile.device = read_device_figures(reader.object("device"));
   reader.finish();
   return profile;
+}
+
+void require_known_chips(const Catalog& catalog, const std::string& data_dir, std::string_view beside) {
+  for (const auto& file : profile_files(data_dir)) {
+    const Document document = load_document(file.string());
+    const Reader checked(document);  // it is an object
+    const Value* id = document.root.find("accelerator");
+    if (id == nullptr || id->kind != Value::Kind::kString) continue;  // profile_from() says so
+    if (id->text == beside || catalog.has_accelerator(id->text)) continue;
+    checked.place_of("accelerator")
+        .fail(fmt::format("expected the name of an accelerator, found {}{}", json_excerpt(id->text),
+                          suggestion(id->text, catalog.accelerator_ids())));
+  }
 }
 
 std::vector<Profile> find_profiles(const Accelerator& accelerator, const std::string& data_dir) {

@@ -16,6 +16,8 @@
 
 namespace moebius {
 
+class Catalog;
+
 // The numbers of an op that a table is laid out by. What each means for an op kind, workloads/cost/table.h
 // says.
 enum class ProfileKey : std::uint8_t {
@@ -127,6 +129,7 @@ struct Profile {
   std::vector<ProfileTable> tables;  // best first
   ProfilePower power = {};
   std::optional<DeviceFigures> device = {};  // of a profile that was measured on one
+  std::string file = {};                     // that it was read from; empty: made here
 };
 
 // Throws input_error with file, line and pointer for whatever is not a profile. At most 256 tables, 2^20
@@ -136,6 +139,10 @@ Profile profile_from(const Document& document);
 // Text of the profile, one line a site, so that differences can be read; the same for the same profile, to
 // the byte.
 std::string to_json(const Profile& profile);
+
+// input_error for a profile in DIR/profiles of a chip that the catalog does not know; `beside`: one more name
+// that is none of its chips and all right.
+void require_known_chips(const Catalog& catalog, const std::string& data_dir, std::string_view beside);
 
 // The embedded profiles and, over them, those in DIR/profiles/*.json, that are of this accelerator (its id or
 // one of its aliases), then those of the chips of its architecture that it is based on. A profile in DIR

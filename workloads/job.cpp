@@ -7,8 +7,10 @@
 
 #include "hw/error.h"
 #include "hw/mixed_pools.h"
+#include "hw/profile.h"
 #include "workloads/carried_job.h"
 #include "workloads/checkpoint/checkpoint.h"
+#include "workloads/crosscheck/virtual_machine.h"
 #include "workloads/measured_stacks.h"
 #include "workloads/reinforcement_phases.h"
 #include "workloads/report/report.h"
@@ -140,6 +142,7 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
         "expected a scenario, found a study: `moebius sweep` carries it out");
   Job job = read_job(std::move(document), changes, library);
   check_stacks(job.scenario, library.data);
+  require_known_chips(library.hardware, library.data, kHostAccelerator);
   return job;
 }
 

@@ -183,8 +183,33 @@ TEST_CASE("a profile of a folder of data whose op kind nobody knows is named") {
   const test::Finished finished =
       test::run_moebius("show h100-sxm --kernel gemm --n 8 --k 8 --data " + scratch.path("."));
   CHECK(finished.exit_code == 2);
-  CHECK_THAT(finished.err, Catch::StartsWith("moebius: " + scratch.path("./profiles") + ": profile table ") &&
-                               Catch::Contains("unknown op kind \"gem\" (did you mean \"gemm\"?)"));
+  CHECK_THAT(finished.err,
+             Catch::StartsWith("moebius: " + scratch.path("./profiles/x.json") + ": /tables/") &&
+                 Catch::Contains("/kinds/0: unknown op kind \"gem\" (did you mean \"gemm\"?)"));
+}
+
+TEST_CASE("a profile of a folder of data whose chip nobody knows is named") {
+  const test::Scratch scratch;
+  std::filesystem::create_directories(scratch.path("profiles"));
+  scratch.write("profiles/x.json", R"({"accelerator": "h100-smx"})");
+  const std::string sentence =
+      "profiles/x.json:1: /accelerator: expected the name of an accelerator, found \"h100-smx\" (did you "
+      "mean "
+      "\"h100-sxm\"?)";
+  for (const std::string& command :
+       {std::string("show h100-sxm --kernel gemm --n 8 --k 8"),
+        "run " + std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/train-small.json"}) {
+    const test::Finished finished = test::run_moebius(command + " --data " + scratch.path("."));
+    CHECK(finished.exit_code == 2);
+    CHECK_THAT(finished.err, Catch::Contains(sentence));
+  }
+}
+
+TEST_CASE("an integer that is too large is told as it was written") {
+  const std::string small = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/train-small.json";
+  CHECK_THAT(test::run_moebius("check " + small + " --set /seed=18446744073709551615").err,
+             Catch::Contains("/seed: expected an integer from 0 to 9007199254740992, found "
+                             "18446744073709551615"));
 }
 
 TEST_CASE("bash completes the values of options and the names of the catalogs") {

@@ -9,6 +9,7 @@
 #include "hw/error.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/cost/kernel_curve.h"
+#include "workloads/crosscheck/virtual_machine.h"
 #include "workloads/job.h"
 #include "workloads/listing.h"
 #include "workloads/scenario/schema.h"
@@ -59,6 +60,7 @@ std::string shown(const ShowArguments& arguments) {
     require_no_kernel(arguments.kernel);
     return show_text(arguments.name, shelves, arguments.view, arguments.sets);
   }
+  require_known_chips(library.hardware, arguments.data, kHostAccelerator);
   const Accelerator chip = shown_accelerator(arguments.name, shelves, arguments.sets);
   return to_text(kernel_curve(arguments.kernel, chip, *make_cost_source(chip, arguments.data)));
 }

@@ -248,6 +248,16 @@ std::optional<Cost> whole_cost(const MeasuredTable& table, const AnalyticModel& 
   return cost;
 }
 
+// A row that beats the chip by more than repetitions differ was not measured on it: the bound is told as
+// such.
+void hold_to_roofline(Cost& cost, double bound, float model_error) {
+  if (cost.origin == Origin::kMeasured && bound > (1 + kRepeat) * cost.seconds) {
+    cost.origin = Origin::kRoofline;
+    cost.error = std::max(cost.error, model_error);
+  }
+  cost.seconds = std::max(cost.seconds, bound);
+}
+
 // "a" of "a+b".
 bool is_base_of(std::string_view stack, std::string_view variant) {
   return variant.size() > stack.size() && variant[stack.size()] == '+' && variant.starts_with(stack);
@@ -333,7 +343,7 @@ std::optional<Cost> MeasuredTables::told_within(double reach, std::size_t first,
     if (!cost) continue;
     const bool contained = table.passes() > 0;
     if (contained && !query.fused_quantise) take_out_quantise(*cost, table, chip, query, clocks);
-    cost->seconds = std::max(cost->seconds, roofline(chip.engine().chip, query).seconds());
+    hold_to_roofline(*cost, roofline(chip.engine().chip, query).seconds(), chip.error(query));
     if (!contained && query.fused_quantise) {
       const Estimate pass = quantise(chip, query, clocks);
       cost->seconds += pass.seconds;

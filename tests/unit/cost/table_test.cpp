@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "hw/catalog.h"
+#include "workloads/cost/roofline.h"
 #include "workloads/cost/table.h"
 
 #include "hw/error.h"
@@ -194,4 +195,15 @@ TEST_CASE("the default source of H800 prefers the stack that is named") {
 }
 
 }  // namespace
+// 7168 x 2048 x 8192 is 240 GFLOP, which take 121 us at the peak of 1979 TFLOP/s; the table says 2.
+TEST_CASE("a row that beats the chip is held to the roofline and called so") {
+  Profile profile = small_profile();
+  profile.tables[0].microseconds.back() = 2;
+  const AnalyticModel model(h800());
+  const Cost held = *MeasuredTables({profile}).cost(model, gemm(8192, 7168, 2048), Clocks::kBurst);
+  CHECK(held.origin == Origin::kRoofline);
+  CHECK(held.seconds == Approx(roofline(model.engine().chip, gemm(8192, 7168, 2048)).seconds()));
+  CHECK(held.error >= model.error(gemm(8192, 7168, 2048)));
+}
+
 }  // namespace moebius
