@@ -260,8 +260,14 @@ Node Catalog::node(const Value& value, const Place& place) const {
   Node result = read_node(layers);
   result.id = nodes_.entries[index].id;
   result.aliases = aliases(nodes_, index);
-  for (std::string& device : result.storage)
-    device = storage_.entries[find(storage_, name_value(device), place)].id;
+  for (std::size_t i = 0; i < result.storage.size(); ++i) {
+    const Value* stated = value.kind == Value::Kind::kObject ? value.find("storage") : nullptr;
+    Place at = place;
+    if (stated != nullptr) at = below(place, "storage", stated->line);
+    if (stated != nullptr && stated->kind == Value::Kind::kArray)
+      at = below(at, std::to_string(i), stated->items[i].line);
+    result.storage[i] = storage_.entries[find(storage_, name_value(result.storage[i]), at)].id;
+  }
   return result;
 }
 

@@ -152,8 +152,9 @@ std::string Value::excerpt() const {
     case Kind::kNull:
     case Kind::kBoolean:
     case Kind::kInteger:
-    case Kind::kNumber:
       return to_json(*this);
+    case Kind::kNumber:
+      return text.empty() ? to_json(*this) : text;
   }
   std::abort();
 }

@@ -52,6 +52,7 @@ bool DocumentBuilder::integer(std::int64_t value, const char* end) {
 bool DocumentBuilder::number(double value, std::string_view token, const char* end) {
   if (!add(Value::Kind::kNumber, end)) return false;
   added_->number = value;
+  if (token.find_first_of(".eE") == std::string_view::npos) added_->text = shortened(token);
   const auto is_more = [](char c) { return c >= '1' && c <= '9'; };
   const auto mantissa_end = std::ranges::find_if(token, [](char c) { return c == 'e' || c == 'E'; });
   if (value != 0 || std::none_of(token.begin(), mantissa_end, is_more)) return true;

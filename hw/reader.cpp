@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <utility>
@@ -89,6 +90,15 @@ const std::string& file_of(const Value& value, const Place& around) {
 
 void require_object(const Value& value, const Place& place) {
   if (value.kind != Value::Kind::kObject) fail_expected(place, "an object", value);
+}
+
+// "1e300 Gb/s": number and unit are ones, their product is none.
+bool is_beyond_numbers(const std::string& text, Dimension dimension) {
+  const std::size_t space = std::min(text.find(' '), text.size());
+  double number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + space, number);
+  return failure == std::errc() && end == text.data() + space && std::isfinite(number) &&
+         parse_quantity("1" + text.substr(space), dimension).has_value();
 }
 
 }  // namespace
@@ -183,6 +193,8 @@ double Reader::quantity(std::string_view key, Dimension dimension, Range range,
   const Value& found = value(key);
   const std::string expected(moebius::describe(dimension));
   const auto si = found.kind == Value::Kind::kString ? parse_quantity(found.text, dimension) : std::nullopt;
+  if (!si && is_beyond_numbers(found.text, dimension))
+    fail_expected(place_of(key), expected + ", at most 1.8e308" + std::string(si_unit(dimension)), found);
   if (!si) fail_expected(place_of(key), expected, found);
   const std::string_view unit = si_unit(dimension);
   if (*si < range.low) fail_expected(place_of(key), expected + ", " + at_least(range.low, unit), found);

@@ -1,5 +1,7 @@
 #include "models/architecture_reader.h"
 
+#include <fmt/format.h>
+
 namespace moebius {
 namespace {
 
@@ -89,6 +91,17 @@ void read_attention(Reader& reader, Model& model, bool empty) {
   if (reader.has("delta")) model.delta = read_delta(reader.object("delta"), model.delta);
 }
 
+// Which layers have experts, of a model that has none.
+void refuse_without_experts(const Reader& reader, const Model& model) {
+  if (model.experts.routed > 0) return;
+  const auto refuse = [&](const char* key, bool says) {
+    if (reader.has(key) && says)
+      reader.place_of(key).fail(fmt::format("\"{}\" counts only with \"experts\"", key));
+  };
+  refuse("first_dense", model.first_dense > 0);
+  refuse("moe_step", model.moe_step > 1);
+}
+
 }  // namespace
 
 Model read_architecture(Reader& reader, const Model& base) {
@@ -104,6 +117,7 @@ Model read_architecture(Reader& reader, const Model& base) {
   }
   model.first_dense = size_of(reader, "first_dense", {0, kMaxLayers}, base.first_dense);
   model.moe_step = size_of(reader, "moe_step", {1, kMaxLayers}, base.moe_step);
+  refuse_without_experts(reader, model);
   model.mtp_layers = size_of(reader, "mtp_layers", {0, 100}, base.mtp_layers);
   model.learned_positions = size_of(reader, "learned_positions", {0, kMaxLength}, base.learned_positions);
   model.gated = reader.boolean("gated", base.gated);

@@ -56,8 +56,12 @@ void upper_windows(HfKeys& keys, Model& model) {
   if (!keys.flag_or("use_sliding_window", false)) return;
   sliding_window(keys, model, 4096);
   if (model.sliding_window == 0 || keys.has("layer_types")) return;
-  if (keys.size_or("max_window_layers", kMaxLayers, 28) > 0)
+  const int whole = keys.size_or("max_window_layers", kMaxLayers, 28);  // layers below that see all tokens
+  if (whole >= model.layers) {
+    model.sliding_window = 0;
+  } else if (whole > 0) {
     model.unsupported = "sliding windows in the upper layers only";
+  }
 }
 
 Model attention_decoder(HfKeys& keys, const HeadDefaults& family) {

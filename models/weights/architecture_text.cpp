@@ -121,9 +121,11 @@ std::string architecture_text(const Model& model) {
   text.integer("vocabulary", model.vocabulary);
   write_attention(model, text);
   text.integer("dense_width", model.dense_width);
-  if (model.experts.routed > 0) text.row("experts", experts_text(model.experts));
-  text.integer("first_dense", model.first_dense);
-  text.integer("moe_step", model.moe_step);
+  if (model.experts.routed > 0) {
+    text.row("experts", experts_text(model.experts));
+    text.integer("first_dense", model.first_dense);
+    text.integer("moe_step", model.moe_step);
+  }
   text.integer("mtp_layers", model.mtp_layers);
   text.integer("learned_positions", model.learned_positions);
   text.flag("gated", model.gated);

@@ -115,6 +115,18 @@ TEST_CASE("times are bounded in a unit that is read") {
         "c.json:4: /operations/checkpoint/interval: expected at most 11574 d, found 100000 d");
 }
 
+TEST_CASE("what never breaks is no kind of fault, and only slow ones have a factor") {
+  const auto kind = [](const std::string& keys) {
+    return kTime + R"(, "failures": {"kinds": [{"name": "code", )" + keys + "}]}";
+  };
+  CHECK(refusal(kind(R"("mtbf": "0 s")"), kJob) ==
+        "c.json:4: /operations/failures/kinds/0/mtbf: expected more than 0 s, found 0 s");
+  CHECK(
+      refusal(kind(R"("mtbf": "9 h", "slow_factor": 2)"), kJob) ==
+      R"(c.json:4: /operations/failures/kinds/0/slow_factor: "slow_factor" counts only with effect "slow")");
+  CHECK(refusal(kind(R"("mtbf": "9 h", "effect": "slow", "slow_factor": 2)"), kJob) == "");
+}
+
 // One of 10 nodes in a millisecond: 10 d are 8.64e8 of them.
 TEST_CASE("more faults than a run can go through are refused") {
   CHECK(refusal(kTime + R"(, "failures": {"kinds": [{"name": "code", "mtbf": "1 ms"}]})", kJob) ==

@@ -72,7 +72,8 @@ TEST_CASE("names that are in no table or catalog suggest the nearest") {
       {
           {"/kind", "traning",
            R"(/kind: expected one of "training", "collective", "serving", "kv-replay", "cluster", found "traning" (did you mean "training"?))"},
-          {"/model", "deepsek-v3", R"(/model: unknown model "deepsek-v3" (did you mean "deepseek-v3"?); `moebius list models` names all, and {"base": NAME, ...changes} describes another)"},
+          {"/model", "deepsek-v3",
+           R"(/model: unknown model "deepsek-v3" (did you mean "deepseek-v3"?); `moebius list models` names all, and {"base": NAME, ...changes} describes another)"},
           {"/cluster/pools/0/accelerator", "h801-sxm",
            R"(/cluster/pools/0/accelerator: expected the name of an accelerator, found "h801-sxm" (did you mean "h800-sxm"?))"},
           {"/cluster/pools/0/node", "hgx-9",
@@ -165,7 +166,8 @@ TEST_CASE("degrees, experts and batches that do not fit each other are refused w
           {"/workload/channels", "-1", R"(/workload/channels: expected an integer from 0 to 1024, found -1)"},
           {"/workload/matrix", R"({"zipf": 1})",
            R"(/workload/matrix: only an all-to-all has parts of its own for each rank)"},
-          {"/model", "deepseek-v3", R"(/model: unknown key "model"; known are "$schema", "cluster", "expect", "extends", "failover", "faults", "kind", "moebius", "name", "seed", "timeline", "workload")"},
+          {"/model", "deepseek-v3",
+           R"(/model: unknown key "model"; known are "$schema", "cluster", "expect", "extends", "failover", "faults", "kind", "moebius", "name", "seed", "timeline", "workload")"},
       });
 }
 
@@ -241,4 +243,23 @@ TEST_CASE("sizes that cannot be counted are refused before anything is built") {
         "s.json: --set /workload/micro_batch: 128 sequences of 16777216 tokens are more than the 2^31 that "
         "one rank "
         "can hold");
+}
+
+TEST_CASE("devices of a node that is changed are refused where they stand") {
+  check(kTraining, "/cluster/pools/0/node", R"({"base": "hgx-8", "storage": ["nvme-gen5", "nvme-gen9"]})",
+        "s.json: --set /cluster/pools/0/node/storage/1: expected the name of a storage device, found "
+        "\"nvme-gen9\" (did you mean \"nvme-gen4\"?)");
+}
+
+TEST_CASE(
+    "a model is trained on the positions that it has learned, and has no experts by their layers alone") {
+  const char* kSmallTraining = "smoke/train-small.json";  // sequences of 32 tokens
+  check(kSmallTraining, "/model/learned_positions", "31",
+        ": /workload/sequence_length: sequences of 32 tokens are longer than the 31 positions that "
+        "deepseek-v3 (changed) has learned");
+  CHECK(refusal(kSmallTraining, "/model/learned_positions", "32") == "");
+  check(kSmallTraining, "/model", R"({"base": "llama-3.1-8b", "first_dense": 3})",
+        R"(s.json: --set /model/first_dense: "first_dense" counts only with "experts")");
+  check(kSmallTraining, "/model", R"({"base": "llama-3.1-8b", "moe_step": 2})",
+        R"(s.json: --set /model/moe_step: "moe_step" counts only with "experts")");
 }

@@ -65,6 +65,8 @@ FailureKind read_kind(Section& section) {
   kind.name = section.text("name", std::nullopt, "one word or two");
   kind.unit = section.choice<FailureUnit>("per", kUnits, FailureUnit::kNode, "what has one of these");
   const Time apart = duration(section, "mtbf", std::nullopt, "mean time between faults of one unit");
+  if (section.given("mtbf") && apart.ns == 0)
+    section.place_of("mtbf").fail("expected more than 0 s, found 0 s");
   if (apart.ns > 0) kind.per_hour = 3600 / apart.seconds();
   kind.effect =
       section.choice<FailureEffect>("effect", kEffects, FailureEffect::kCrash, "what it does to a job");
@@ -75,6 +77,7 @@ FailureKind read_kind(Section& section) {
   kind.repair.sigma = section.number("repair_sigma", {0, 4}, 1, "of its logarithm");
   kind.by_heat = section.boolean("by_heat", false, "less often where it is cooler");
   kind.slow_factor = section.number("slow_factor", {1, 1000}, 1.3, "slow: how much longer everything takes");
+  section.allow_only("slow_factor", kind.effect == FailureEffect::kSlow, "effect \"slow\"");
   section.finish();
   return kind;
 }

@@ -10,6 +10,11 @@
 namespace moebius {
 namespace {
 
+constexpr std::array kProducts{
+    Named<DType>{"bf16", DType::kBf16, ""}, Named<DType>{"fp8", DType::kFp8, ""},
+    Named<DType>{"fp32", DType::kFp32,
+                 "multiplied at the rate of FP32; weights and what passes between ops stay BF16, so that "
+                 "what executors compute is what they compute in bf16"}};
 constexpr std::array kTrainingArithmetic{Named<DType>{"bf16", DType::kBf16, ""},
                                          Named<DType>{"fp8", DType::kFp8, ""},
                                          Named<DType>{"fp32", DType::kFp32, ""}};
@@ -124,7 +129,7 @@ void read_data_parallelism(Section section, TrainingPlan& plan) {
 }
 
 void read_precision(Section section, TrainingPlan& plan) {
-  plan.gemm = section.choice<DType>("gemm", kTrainingArithmetic, DType::kBf16, "operands of matrix products");
+  plan.gemm = section.choice<DType>("gemm", kProducts, DType::kBf16, "operands of matrix products");
   plan.dispatch =
       section.choice<DType>("dispatch", kTrainingArithmetic, DType::kBf16, "tokens on their way to experts");
   plan.combine = section.choice<DType>("combine", kTrainingArithmetic, DType::kBf16, "and back");

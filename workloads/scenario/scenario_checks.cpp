@@ -222,6 +222,9 @@ class TrainingChecks {
         "/plan/attention",
         "\"unfused\" attention sees chunks of equal lengths: {} tokens are not a multiple of the {} of {}",
         length, chunk, model_.id);
+    require(model_.learned_positions == 0 || length <= model_.learned_positions, "/workload/sequence_length",
+            "sequences of {} tokens are longer than the {} positions that {} has learned", length,
+            model_.learned_positions, model_.id);
     const std::int64_t parts = std::int64_t{plan_.cp} * (plan_.sequence_parallel ? plan_.tp : 1);
     require(scenario_.training.sequence_length % parts == 0, "/workload/sequence_length",
             "{} tokens are not a multiple of cp {} x tp {} = {}", scenario_.training.sequence_length,

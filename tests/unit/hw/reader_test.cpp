@@ -203,6 +203,8 @@ TEST_CASE("A quantity needs its unit") {
 TEST_CASE("A quantity out of range says the bound that it breaks") {
   CHECK(refusal("\"-5 GB/s\"", kByteRate) ==
         "x.json:2: /k: expected a byte rate such as \"400 Gb/s\", more than 0 B/s, found \"-5 GB/s\"");
+  CHECK(refusal("\"1e300 Gb/s\"", kByteRate) ==
+        "x.json:2: /k: expected a byte rate such as \"400 Gb/s\", at most 1.8e308 B/s, found \"1e300 Gb/s\"");
   CHECK(refusal("\"0 B\"", kBytes) ==
         "x.json:2: /k: expected a size such as \"16 GiB\", more than 0 B, found \"0 B\"");
   CHECK(refusal("\"-1 us\"", kTime) ==

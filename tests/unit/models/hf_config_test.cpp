@@ -156,6 +156,8 @@ TEST_CASE("windows that layers have are in the model or a reason against it") {
     CHECK(read(config + "}").sliding_window == 0);
     CHECK(read(config + upper + "0}").sliding_window == 1024);
     CHECK(read(config + upper + "1}").unsupported == "sliding windows in the upper layers only");
+    CHECK(read(config + upper + "2}").unsupported.empty());  // none is above them
+    CHECK(read(config + upper + "2}").sliding_window == 0);
     CHECK(read(config + R"(, "use_sliding_window": true)" + sliding).window(1) == 1024);
     CHECK(read(config + sliding).unsupported ==
           "layer_types names \"sliding_attention\", of which no sliding_window was read");
