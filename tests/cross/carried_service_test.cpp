@@ -68,16 +68,17 @@ TEST_CASE("prompts in chunks beside decoding sequences change no answer") {
 
 // The longest request keeps 17 + 9 - 1 = 25 tokens: 7 pages of 4. Of 9 pages two long ones soon have no room.
 TEST_CASE("sequences that are driven out and computed again answer as if they had stayed") {
-  for (const BatchPolicy policy : {BatchPolicy::kPrefillFirst, BatchPolicy::kMixed}) {
-    CarriedService service = small();
-    replica_of(service).pages = 9;
-    replica_of(service).policy = policy;
-    replica_of(service).chunked = true;
-    replica_of(service).token_budget = 9;
-    const Answered result = answered(service);
-    CHECK(result.tokens == expected());
-    CHECK(result.pools[0].preemptions > 0);
-  }
+  for (const AttentionKind attention : {AttentionKind::kGqa, AttentionKind::kMla})
+    for (const BatchPolicy policy : {BatchPolicy::kPrefillFirst, BatchPolicy::kMixed}) {
+      CarriedService service = small(attention);
+      replica_of(service).pages = 9;
+      replica_of(service).policy = policy;
+      replica_of(service).chunked = true;
+      replica_of(service).token_budget = 9;
+      const Answered result = answered(service);
+      CHECK(result.tokens == expected(attention));
+      CHECK(result.pools[0].preemptions > 0);
+    }
 }
 
 TEST_CASE("keys that waited in the host's memory are the keys that went there") {
