@@ -23,6 +23,7 @@ struct CollectiveQuery {
   double bytes = 0;                        // Op::payload
   double most_sent = 0;                    // bytes per second that one member's channels pass; 0: no limit
   const PairBytes* matrix = nullptr;       // all-to-all: who sends how much to whom; null: all alike
+  bool in_network = true;  // in-switch: switches of a network that reduce do; else those of the nodes alone
 };
 
 // The algorithms that exist for a kind and make sense for the group: what Algorithm::kAuto chooses from.

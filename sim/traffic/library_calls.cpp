@@ -9,19 +9,53 @@
 namespace moebius {
 namespace {
 
+// On boards, of a chip whose constants are another's: nothing measured says what its library does with more.
+constexpr int kMostByLikeness = 16;
+
 bool is_library_call(OpKind kind) {
   return kind == OpKind::kAllReduce || kind == OpKind::kAllGather || kind == OpKind::kReduceScatter ||
          kind == OpKind::kAllToAll;
 }
 
 bool shares_a_domain(const GroupSites& group, const Cluster& cluster) {
-  const int first = group.members.front().device;
-  const Pool& pool = cluster.pool_of(first);
-  if (pool.node.scale_up == ScaleUp::kFullMesh) return false;
-  if ((pool.node.scale_up == ScaleUp::kPcie) != (pool.accelerator.link_rate.value == 0)) return false;
-  return std::all_of(group.members.begin() + 1, group.members.end(), [&](const Member& member) {
-    return cluster.fabric.distance(first, member.device) == Distance::kScaleUp;
-  });
+  const Pool& pool = cluster.pool_of(group.members.front().device);
+  if (pool.node.scale_up == ScaleUp::kFullMesh || group.nodes.size() > 1) return false;
+  return (pool.node.scale_up == ScaleUp::kPcie) == (pool.accelerator.link_rate.value == 0);
+}
+
+// The members of a node stand on its boards in their order.
+bool leaves_a_board(const std::vector<std::int32_t>& node, const GroupSites& group, const Fabric& fabric) {
+  const int first = group.members[node.front()].device, last = group.members[node.back()].device;
+  return fabric.distance(first, last) == Distance::kBoards;
+}
+
+// Seconds from one member of a node to the next: mean around its ring, and the longest way.
+struct NodeLatency {
+  double mean = 0, longest = 0;
+};
+
+NodeLatency latency_in(const std::vector<std::int32_t>& node, const GroupSites& group, const Fabric& fabric) {
+  NodeLatency latency;
+  for (std::size_t i = 0; i < node.size(); ++i) {
+    const int from = group.members[node[i]].device, to = group.members[node[(i + 1) % node.size()]].device;
+    const double seconds = fabric.latency(from, to).seconds();
+    latency.mean += seconds / static_cast<double>(node.size());
+    latency.longest = std::max(latency.longest, seconds);
+  }
+  return latency;
+}
+
+// What the member that sends most to other boards takes for it on its share of the link.
+double seconds_over_boards(const Traffic& traffic, const GroupSites& group, const Fabric& fabric) {
+  std::vector<double> sent(group.members.size(), 0);
+  double seconds = 0;
+  for (const Edge& edge : traffic.edges) {
+    const int from = group.members[edge.from].device, to = group.members[edge.to].device;
+    if (fabric.distance(from, to) != Distance::kBoards) continue;
+    sent[edge.from] += edge.bytes;
+    seconds = std::max(seconds, sent[edge.from] / fabric.capacity({WireKind::kBoardOut, from}).value);
+  }
+  return seconds;
 }
 
 CollectiveFigures figures_of(const Accelerator& chip, const LinkConstants& link, const CollectiveCall& call,
@@ -63,24 +97,43 @@ Traffic messages(double sent, double most_rate, const GroupSites& group) {
 
 }  // namespace
 
+std::optional<LinkConstants> links_of(const GroupSites& group, const Cluster& cluster) {
+  const Fabric& fabric = cluster.fabric;
+  auto link = link_constants(cluster.pool_of(group.members.front().device).accelerator);
+  if (!link) return {};
+  for (const auto& node : group.nodes) {
+    const int first = group.members[node.front()].device;
+    if (!fabric.reduces(first) || leaves_a_board(node, group, fabric)) link->in_switch_share = 0;
+    const NodeLatency here = latency_in(node, group, fabric);
+    link->neighbour_more = std::max(link->neighbour_more, here.mean - link->latency);
+    link->message_more = std::max(link->message_more, here.longest - link->latency);
+  }
+  return link;
+}
+
 std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupSites& group,
                                         const Cluster& cluster) {
   if (cluster.collectives == CollectiveSource::kStructure || !is_library_call(call.kind) ||
       call.devices < 2 || call.bytes <= 0 || !shares_a_domain(group, cluster))
     return {};
   const Accelerator& chip = cluster.pool_of(group.members.front().device).accelerator;
-  const std::optional<LinkConstants> link = link_constants(chip);
+  const std::optional<LinkConstants> link = links_of(group, cluster);
   if (!link) return {};
+  const bool boards = leaves_a_board(group.nodes.front(), group, cluster.fabric);
+  if (boards && link->estimated && group.size() > kMostByLikeness) return {};
   const CollectiveFigures figures = figures_of(chip, *link, call, cluster.collectives);
   const double sent = sent_bytes(figures.protocol, call);
   const bool to_each = call.kind == OpKind::kAllToAll || figures.protocol == Protocol::kOneShot ||
                        figures.protocol == Protocol::kTwoShot;
   const bool by_engines =
       cluster.copy_engines && (call.kind == OpKind::kAllGather || call.kind == OpKind::kAllToAll);
-  return LibraryCall{
+  LibraryCall known{
       to_each ? messages(sent, figures.most_rate, group) : neighbours(sent, figures.most_rate, group), sent,
       figures.most_rate, figures.seconds,
       by_engines ? 0 : cores_of_call(chip, *link, call, figures.protocol)};
+  const double over_boards = boards ? seconds_over_boards(known.traffic, group, cluster.fabric) : 0;
+  if (over_boards > 0) limit_rate(known, sent / over_boards);
+  return known;
 }
 
 double library_start(const CollectiveCall& call, const Accelerator& chip, CollectiveSource source) {

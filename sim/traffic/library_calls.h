@@ -12,6 +12,11 @@
 
 namespace moebius {
 
+// The chip's constants for the nodes that the group stands in: what messages there take longer than where
+// they were measured, and no algorithm in the switch where the link cannot reduce or the group leaves a
+// board.
+std::optional<LinkConstants> links_of(const GroupSites& group, const Cluster& cluster);
+
 struct LibraryCall {
   Traffic traffic;     // one step without latency: who sends what, at which rate at most
   double sent = 0;     // bytes that each member sends
@@ -20,9 +25,9 @@ struct LibraryCall {
   int cores = 0;       // that each member's kernel holds
 };
 
-// Empty for groups that leave their node (nodes_plans.h) and where the structure alone decides: groups that
-// leave a board of it, direct links from device to device, operations without a model or chips without
-// constants.
+// Empty for groups that leave their node (nodes_plans.h) and where the structure alone decides: direct links
+// from device to device, operations without a model, chips without constants, and more than 16 members on
+// several boards of a chip whose constants are another's.
 std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupSites& group,
                                         const Cluster& cluster);
 

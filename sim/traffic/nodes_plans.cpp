@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/traffic/library_calls.h"
+
 namespace moebius {
 namespace {
 
@@ -17,8 +19,7 @@ bool is_nodes_call(OpKind kind) {
 
 bool crosses_switched_nodes(const GroupSites& group, const Cluster& cluster) {
   const FabricSpec& fabric = cluster.fabric.spec();
-  if (group.nodes.size() < 2 || group.islands.size() > 1 || fabric.reduces || !fabric.by_host.empty())
-    return false;
+  if (group.nodes.size() < 2 || group.islands.size() > 1 || !fabric.by_host.empty()) return false;
   return std::all_of(group.members.begin(), group.members.end(), [&](const Member& member) {
     const Pool& pool = cluster.pool_of(member.device);
     if (pool.node.scale_up == ScaleUp::kFullMesh) return false;
@@ -64,7 +65,7 @@ std::optional<NodesCall> nodes_call(const CollectiveCall& call, const GroupSites
   if (cluster.collectives == CollectiveSource::kStructure || !is_nodes_call(call.kind) || call.bytes <= 0 ||
       !crosses_switched_nodes(group, cluster))
     return {};
-  const auto link = link_constants(cluster.pool_of(group.members.front().device).accelerator);
+  const auto link = links_of(group, cluster);
   if (!link || link->one_protocol) return {};
   NodesCall between{*link, place_of(group, cluster.fabric), call};
   if (between.place.per_node > kMostInServer) return {};
@@ -81,9 +82,10 @@ std::vector<Algorithm> NodesPlanner::algorithms(bool single_messages) const {
 }
 
 // The bytes of the protocol, without any latency.
-Traffic NodesPlanner::traffic(Algorithm algorithm, Protocol protocol) const {
-  Traffic traffic =
-      together(collective_traffic({call_.call.kind, algorithm, call_.call.bytes}, group_, fabric_));
+Traffic NodesPlanner::traffic(Algorithm algorithm, Protocol protocol, bool in_network) const {
+  CollectiveQuery query{.kind = call_.call.kind, .algorithm = algorithm, .bytes = call_.call.bytes};
+  query.in_network = in_network;
+  Traffic traffic = together(collective_traffic(query, group_, fabric_));
   const double overhead = protocol_overhead(protocol);
   const bool sends = call_.call.kind == OpKind::kAllToAll;
   const auto scale = [&](double& bytes) { bytes *= overhead; };
@@ -104,12 +106,24 @@ Traffic NodesPlanner::traffic(Algorithm algorithm, Protocol protocol) const {
 
 NodesPlan NodesPlanner::plan(Algorithm algorithm) {
   const Protocol protocol = nccl_protocol(call_, algorithm);
-  Step step = builder_.build(traffic(algorithm, protocol), group_);
+  Step step = builder_.build(traffic(algorithm, protocol, false), group_);
   const double data = step.alone - step.latency;
   const double seconds = nodes_seconds(call_, algorithm, protocol, data) + step.latency;
   step.latency = std::max(0.0, seconds - data);
   step.alone = step.latency + data;
   return {{algorithm, step.alone, std::string(to_string(protocol))}, std::move(step)};
+}
+
+// The bytes once up to the switches of the network and once down, after and before those of the nodes.
+std::optional<NodesPlan> NodesPlanner::in_network(bool single_messages) {
+  if (single_messages || !fabric_.spec().reduces || !may_sum_in_network(call_) ||
+      !what_lacks(Algorithm::kInSwitch, call_.call.kind, group_, fabric_).empty())
+    return {};
+  Step step = builder_.build(traffic(Algorithm::kInSwitch, Protocol::kSimple, true), group_);
+  const double data = step.alone - step.latency;
+  step.latency += std::max(0.0, network_sum_seconds(call_, data) - data);
+  step.alone = step.latency + data;
+  return NodesPlan{{Algorithm::kInSwitch, step.alone, "CollNet"}, std::move(step), true};
 }
 
 NodesPlan NodesPlanner::tuned(const std::vector<Algorithm>& algorithms) {

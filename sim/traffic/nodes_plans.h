@@ -16,18 +16,19 @@
 namespace moebius {
 
 // Empty where the structure alone decides: groups on one node, on chips of several kinds or without a library
-// of NCCL's kind, with messages through host memory, over switches of the network that reduce, on nodes of
-// direct links from device to device, with more than 16 members in a super-node, where nothing measured says
-// how long NCCL's chains of devices are.
+// of NCCL's kind, with messages through host memory, on nodes of direct links from device to device, with
+// more than 16 members in a super-node, where nothing measured says how long NCCL's chains of devices are.
 std::optional<NodesCall> nodes_call(const CollectiveCall& call, const GroupSites& group,
                                     const Cluster& cluster);
 
 struct NodesPlan {
   AlgorithmTime chosen;  // with its protocol
   Step step;
+  bool in_network = false;  // summed up by the switches of the network
 };
 
-// By the tuner: the algorithm that it takes to be the fastest, of all-to-all the one that is.
+// By the tuner: the algorithm that it takes to be the fastest, of all-to-all the one that is. Sums that the
+// switches of a network can carry out they do where that is faster.
 class NodesPlanner {
  public:
   NodesPlanner(const NodesCall& call, const GroupSites& group, const Fabric& fabric, StepBuilder& builder)
@@ -37,9 +38,11 @@ class NodesPlanner {
   std::vector<Algorithm> algorithms(bool single_messages) const;
   NodesPlan plan(Algorithm algorithm);
   NodesPlan tuned(const std::vector<Algorithm>& algorithms);
+  // Where network and library have it; single_messages as above.
+  std::optional<NodesPlan> in_network(bool single_messages);
 
  private:
-  Traffic traffic(Algorithm algorithm, Protocol protocol) const;
+  Traffic traffic(Algorithm algorithm, Protocol protocol, bool in_network) const;
 
   const NodesCall& call_;
   const GroupSites& group_;

@@ -266,10 +266,15 @@ std::optional<TransferPlan> TransferPlans::plan_between_nodes(CollectiveQuery& q
   NodesPlanner planner(*call, sites, sites_.fabric(), builder_);
   const std::vector<Algorithm> algorithms = planner.algorithms(with_pairs_);
   NodesPlan tuned = planner.tuned(algorithms);
+  std::optional<NodesPlan> summed = planner.in_network(with_pairs_);
+  const AlgorithmTime by_network = summed ? summed->chosen : AlgorithmTime{};
+  if (summed && by_network.seconds < tuned.chosen.seconds) tuned = std::move(*summed);
   query.algorithm = tuned.chosen.algorithm;
+  query.in_network = tuned.in_network;
   choice.chosen = tuned.chosen;
   if (choices_ != nullptr && choices_->size() < kMostChoices && is_new(choice)) {
     for (const Algorithm algorithm : algorithms) choice.candidates.push_back(planner.plan(algorithm).chosen);
+    if (by_network.seconds > 0) choice.candidates.push_back(by_network);
   }
   const Accelerator& chip = cluster_.pool_of(sites.members.front().device).accelerator;
   return by_library(query, std::move(tuned.step), cores_of_call(chip, *call), sites.size());

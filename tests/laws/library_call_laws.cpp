@@ -17,6 +17,19 @@ Cluster one_node(const std::string& chip, const std::string& node, CollectiveSou
   return cluster;
 }
 
+// Eight H100 on two boards of a node.
+Cluster two_boards(double efficiency, Time latency, CollectiveSource source = CollectiveSource::kLibrary) {
+  const Catalog catalog;
+  Node node = catalog.node("hgx-8");
+  node.board = 4;
+  node.board_efficiency = efficiency;
+  node.board_latency = latency;
+  Cluster cluster = build_cluster({{"all", catalog.accelerator("h100-sxm"), node, 1}},
+                                  catalog.fabric("single-node"), Place{"test", "", 0});
+  cluster.collectives = source;
+  return cluster;
+}
+
 double simulated(const Cluster& cluster, const CollectiveCall& call, bool fold = true) {
   const Layout layout = make_layout({.ranks = call.devices, .fold = fold});
   Op op = communication_op(call.kind, call.bytes);
@@ -144,4 +157,61 @@ TEST_CASE("over direct links a collective takes the library's launch before the 
     CHECK(simulated(library, large) - simulated(structure, large) ==
           Approx(link.launch + link.launch_growth).epsilon(0.01));
   }
+}
+
+constexpr OpKind kKinds[] = {OpKind::kAllReduce, OpKind::kAllGather, OpKind::kReduceScatter,
+                             OpKind::kAllToAll};
+
+TEST_CASE("boards make no collective of a node faster, and their links and latency count") {
+  for (const CollectiveSource source :
+       {CollectiveSource::kLibrary, CollectiveSource::kSglang, CollectiveSource::kStructure}) {
+    const Cluster whole = one_node("h100-sxm", "hgx-8", source);
+    const Cluster equal = two_boards(1, {}, source), narrow = two_boards(0.1, {}, source);
+    const Cluster far = two_boards(1, Time{50'000}, source);
+    for (const OpKind kind : kKinds)
+      for (const double bytes : {1024.0, 1048576.0, 1e8}) {
+        const CollectiveCall call{kind, 8, bytes};
+        INFO(to_string(kind) << " of " << bytes << " bytes, collectives " << to_string(source));
+        const double on_boards = simulated(equal, call);
+        CHECK(on_boards >= simulated(whole, call) * (1 - 1e-9));
+        CHECK(simulated(narrow, call) >= on_boards * (1 - 1e-9));
+        CHECK(simulated(far, call) > on_boards);
+      }
+  }
+  // A tenth of 355.5 GB/s is what a ring passes from board to board.
+  CHECK(simulated(two_boards(0.1, {}), {OpKind::kAllReduce, 8, 1e8}) ==
+        Approx(1e8 * 2 * 7 / 8 / 35.55e9).epsilon(0.02));
+}
+
+TEST_CASE("a link that cannot reduce has no all-reduce in the switch") {
+  Catalog catalog;
+  Accelerator chip = catalog.accelerator("h100-sxm");
+  chip.link_reduces = false;
+  Cluster plain = build_cluster({{"all", chip, catalog.node("hgx-8"), 1}}, catalog.fabric("single-node"),
+                                Place{"test", "", 0});
+  plain.collectives = CollectiveSource::kLibrary;
+  const Cluster reduces = one_node("h100-sxm", "hgx-8", CollectiveSource::kLibrary);
+  const CollectiveCall large{OpKind::kAllReduce, 8, 1e9}, gather{OpKind::kAllGather, 8, 1e9};
+  // No more than the link sustains, which the switch halves the bytes of.
+  CHECK(simulated(plain, large) >= 1e9 * 2 * 7 / 8 / 355.5e9);
+  CHECK(simulated(reduces, large) < 1e9 * 2 * 7 / 8 / 355.5e9);
+  CHECK(simulated(plain, gather) == simulated(reduces, gather));
+}
+
+// 14 steps of a ring; messages of an all-to-all go at once.
+TEST_CASE("steps are as much longer as messages of the node are than where they were measured") {
+  Catalog catalog;
+  const auto with = [&](double microseconds) {
+    Node node = catalog.node("hgx-8");
+    node.scale_up_latency = time_from_seconds(microseconds * 1e-6);
+    Cluster cluster = build_cluster({{"all", catalog.accelerator("h100-sxm"), node, 1}},
+                                    catalog.fabric("single-node"), Place{"test", "", 0});
+    cluster.collectives = CollectiveSource::kLibrary;
+    return cluster;
+  };
+  const CollectiveCall ring{OpKind::kAllReduce, 8, 8}, messages{OpKind::kAllToAll, 8, 1024};
+  const Cluster near = with(0.8), far = with(50);
+  CHECK(simulated(far, ring) - simulated(near, ring) == Approx(14 * 49.2e-6).epsilon(0.01));
+  CHECK(simulated(far, messages) - simulated(near, messages) == Approx(49.2e-6).epsilon(0.01));
+  CHECK(simulated(with(0.5), ring) == simulated(near, ring));
 }

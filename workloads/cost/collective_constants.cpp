@@ -69,6 +69,7 @@ LinkConstants read_link(Reader reader) {
   row.own_ports = reader.boolean("own_ports");
   row.channels = static_cast<int>(reader.integer("channels", {0, 1024}, 0));
   row.copy_rate = read_rate(reader, "copy_rate", {kAboveZero});
+  row.latency = reader.quantity("latency", Dimension::kTime, {0});
   row.error = reader.number("error", {0, 10});
   read_fitted<LinkConstants>(reader.object("constants"), link_fields(), row);
   if (row.rate_ll <= 0 || row.rate_two <= 0 || row.rate_eight <= 0)

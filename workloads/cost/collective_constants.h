@@ -32,6 +32,7 @@ struct LinkConstants {
   bool own_ports = false;      // a device's link is its own; else host bridges are shared, n sets the rate
   int channels = 0;            // of a large call, a core each; 0: takes none of the device's
   double copy_rate = 0;        // at which its channels copy a member's own share from buffer to buffer
+  double latency = 0;          // of a message between two devices where the constants were measured
   // Fitted.
   double launch = 0;          // start and end of the kernel, with a few bytes
   double launch_growth = 0;   // added when all channels run
@@ -46,6 +47,9 @@ struct LinkConstants {
   double step_in_switch = 0;  // of all-reduce in the switch
   double rate_in_switch = 0;  // bytes of the buffer a second
   double error = 0;           // median relative error on the rows it was fitted to
+  // Not of a row but of the devices at hand: what a message takes longer than `latency`. s.
+  double neighbour_more = 0;  // from one to the next, mean around the ring
+  double message_more = 0;    // between any two, at most
 };
 
 // A serving framework's own all-reduce on one chip.

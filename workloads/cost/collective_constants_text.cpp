@@ -13,6 +13,7 @@ constexpr const char* kCollectiveNotes = R"(  "notes": [
     "achieved: link_rate x link_efficiency of the chip's catalog entry when the rates were fitted; a chip whose link achieves more or less has its rates in proportion.",
     "tuner_rate, tuner_ll_most, ll128, in_switch_share: what NCCL 2.28 (src/graph/topo.h, tuning.cc) takes the link for when it chooses a protocol: links x 20, 20.6 or 40.1 GB/s; most of LL 87.7, 141 or 282 GB/s; all-reduce in the switch at 0.85 or 0.74 of the link. LL128 is left out on Blackwell, whose tables show Simple in its place.",
     "copy_rate: 18.6 bytes a cycle and channel, what all-reduce between 2 and between 8 A100 differ by, times the channels and the boost clock of the chip: 24 channels at 1.41 and 1.98 GHz, 32 at 1.965, 2 over PCIe.",
+    "latency: of a message between two devices of the node that was measured, as hw/catalog/nodes.json has it (scale_up_latency of hgx-8, gb200-nvl72, pcie-8): steps are as much longer as messages of another node are.",
     "channels: thread blocks of a call with many bytes, a multiprocessor each, as the library's own logs name them: 24 coll channels of DGX A100 (NVIDIA/nccl-tests 228) and HGX H100, 16 of H800 (NVIDIA/nccl 892).",
     "alike: chips without tables, and whose constants theirs are derived from, rates in proportion to what their links achieve: estimates.",
     "error: median relative error on the rows that the constants were fitted to."
@@ -46,7 +47,8 @@ std::string link_text(const LinkConstants& row) {
     text += fmt::format("      \"steps_like\": {},\n", json_string(row.steps_like));
   text += fmt::format("      \"achieved\": {}, \"own_ports\": {}, ", rate_text(row.achieved), row.own_ports);
   if (row.channels > 0) text += fmt::format("\"channels\": {}, ", row.channels);
-  text += fmt::format("\"copy_rate\": {},\n", rate_text(row.copy_rate));
+  text += fmt::format("\"copy_rate\": {}, \"latency\": {},\n", rate_text(row.copy_rate),
+                      json_string(fmt::format("{:.4g} us", row.latency * 1e6)));
   if (row.one_protocol) text += "      \"one_protocol\": true,\n";
   if (row.nominal > 0) text += fmt::format("      \"tuner_rate\": {},\n", rate_text(row.nominal));
   text += fmt::format("      \"tuner_ll_most\": {}, \"ll128\": {}, \"in_switch_share\": {},\n",

@@ -56,7 +56,7 @@ double spread(const LinkConstants& link, double bytes) {
 // n - 1 messages at once: a step, and one for each doubling of the peers among whom the channels are shared.
 double messages_ll(const LinkConstants& link, const CollectiveCall& call, double rate) {
   const double each = call.bytes / call.devices;
-  return link.launch + link.step_ll * (1 + std::log2(call.devices)) +
+  return link.launch + link.step_ll * (1 + std::log2(call.devices)) + link.message_more +
          std::max(each / kLLRateToEach, wire_bytes(call) / rate);
 }
 
@@ -75,8 +75,10 @@ double ring_data(const LinkConstants& link, const CollectiveCall& call, Protocol
 }
 
 double ring_steps(const LinkConstants& link, const CollectiveCall& call, Protocol protocol, double many) {
-  if (protocol == Protocol::kLL) return steps_of(call) * (link.step_ll + link.step_ll_growth * many);
-  return steps_of(call) * (protocol == Protocol::kLL128 ? link.step_ll128 : link.step_simple);
+  const double step = protocol == Protocol::kLL      ? link.step_ll + link.step_ll_growth * many
+                      : protocol == Protocol::kLL128 ? link.step_ll128
+                                                     : link.step_simple;
+  return steps_of(call) * (step + link.neighbour_more);
 }
 
 CollectiveFigures all_to_all(const LinkConstants& link, const CollectiveCall& call, Protocol protocol) {
@@ -86,7 +88,8 @@ CollectiveFigures all_to_all(const LinkConstants& link, const CollectiveCall& ca
     return {protocol, messages_ll(link, call, rate), rate};
   }
   const double data = ring_data(link, call, Protocol::kSimple);
-  return {Protocol::kSimple, link.launch + together(kMessage, data, kOverlapChunks), wire / data};
+  return {Protocol::kSimple, link.launch + together(kMessage + link.message_more, data, kOverlapChunks),
+          wire / data};
 }
 
 bool switch_reduces(const LinkConstants& link, const CollectiveCall& call) {
@@ -155,6 +158,10 @@ double library_rate(const LinkConstants& link, int devices) {
   return link.rate_two * std::pow(link.rate_eight / link.rate_two, share);
 }
 
+double in_switch_step(const LinkConstants& link) {
+  return link.step_in_switch + 2 * link.message_more;
+}
+
 double wire_bytes(const CollectiveCall& call) {
   return call.bytes * (call.devices - 1) / call.devices * (call.kind == OpKind::kAllReduce ? 2 : 1);
 }
@@ -193,7 +200,7 @@ CollectiveFigures nccl_figures(const LinkConstants& link, const CollectiveCall& 
   const double launch = link.launch + link.launch_growth * many;
   if (protocol == Protocol::kInSwitch) {
     const double data = call.bytes / in_switch_rate(link, call.devices) + spread(link, call.bytes);
-    return {protocol, launch + together(link.step_in_switch, data, kOverlapChunks), call.bytes / data};
+    return {protocol, launch + together(in_switch_step(link), data, kOverlapChunks), call.bytes / data};
   }
   const double data = ring_data(link, call, protocol);
   const double overlap = protocol == Protocol::kSimple ? kOverlapChunks : kOverlapLL;
@@ -219,8 +226,10 @@ CollectiveFigures framework_figures(const FrameworkConstants& framework, const L
   const double launch = framework.launch + framework.doubling * std::log2(call.devices) +
                         framework.growth * call.bytes / (call.bytes + kManyLines);
   if (call.bytes <= one_shot_limit(rule_of(framework), call.devices))
-    return {Protocol::kOneShot, launch + (call.devices - 1) * call.bytes / framework.rate, framework.rate};
-  return {Protocol::kTwoShot, launch + framework.second_step + wire_bytes(call) / framework.rate,
+    return {Protocol::kOneShot, launch + link.message_more + (call.devices - 1) * call.bytes / framework.rate,
+            framework.rate};
+  return {Protocol::kTwoShot,
+          launch + framework.second_step + 2 * link.message_more + wire_bytes(call) / framework.rate,
           framework.rate};
 }
 

@@ -36,6 +36,9 @@ double wire_bytes(const CollectiveCall& call);
 // and 8.
 double library_rate(const LinkConstants& link, int devices);
 
+// The latency of an all-reduce in the switch: a load that reduces, and a store that goes to all.
+double in_switch_step(const LinkConstants& link);
+
 // The protocol that NCCL's tuner takes: the least of its own estimates, base latency + steps x latency +
 // bytes / rate, with the constants of NCCL 2.28 (src/graph/tuning.cc). All-to-all is sends and receives: LL
 // up to 32 KiB to each.

@@ -77,9 +77,13 @@ InFlight in_flight_of(const NodesCall& call, Algorithm algorithm, Protocol proto
   return {chunk, chunk * channels};
 }
 
+double together(double steps, double data) {
+  return std::pow(std::pow(steps, kOverlap) + std::pow(data, kOverlap), 1 / kOverlap);
+}
+
 double node_step(const LinkConstants& link, Protocol protocol, double many) {
-  if (protocol == Protocol::kLL) return link.step_ll + link.step_ll_growth * many;
-  return protocol == Protocol::kLL128 ? link.step_ll128 : link.step_simple;
+  if (protocol == Protocol::kLL) return link.step_ll + link.step_ll_growth * many + link.neighbour_more;
+  return (protocol == Protocol::kLL128 ? link.step_ll128 : link.step_simple) + link.neighbour_more;
 }
 
 // Chunks wait at every hop until they are there whole. Up a chain in each node and a tree of nodes, and down
@@ -102,7 +106,7 @@ double ring_seconds(const NodesCall& call, Protocol protocol, double data, doubl
   const double inside = passes * (call.call.devices - 1.0) - between;
   const double steps = inside * node_step(call.link, protocol, many) +
                        between * (call.place.message + proxy_latency(protocol));
-  return std::pow(std::pow(steps, kOverlap) + std::pow(data, kOverlap), 1 / kOverlap);
+  return together(steps, data);
 }
 
 // One after the other from the root to the last, chunk by chunk.
@@ -115,15 +119,19 @@ double broadcast_seconds(const NodesCall& call, Protocol protocol, double data, 
          between * (place.message + proxy_latency(protocol) + data * share) + data * (1 - share);
 }
 
+// What the switch of each node takes for the bytes that it reduces and multiplies.
+double node_switch_seconds(const NodesCall& call) {
+  return call.call.bytes / call.link.rate_in_switch + call.link.spread * std::sqrt(call.call.bytes);
+}
+
 // The switch of each node reduces and multiplies while the tree of nodes goes on.
 double in_switch_seconds(const NodesCall& call, double data) {
   const LinkConstants& link = call.link;
   const double climb = 2.0 * depth_of(call.place), bytes = call.call.bytes;
   const double share = in_flight_of(call, Algorithm::kInSwitch, Protocol::kSimple).bytes / bytes;
-  const double steps = link.step_in_switch +
+  const double steps = in_switch_step(link) +
                        climb * (call.place.farthest + proxy_latency(Protocol::kSimple) + data * share / 2);
-  const double moved = std::max(data, bytes / link.rate_in_switch + link.spread * std::sqrt(bytes));
-  return std::pow(std::pow(steps, kOverlap) + std::pow(moved, kOverlap), 1 / kOverlap);
+  return together(steps, std::max(data, node_switch_seconds(call)));
 }
 
 }  // namespace
@@ -154,12 +162,29 @@ double messages_of_send(double bytes, Protocol protocol) {
   return std::max(1.0, std::ceil(bytes * protocol_overhead(protocol) / kSendChunk));
 }
 
+bool may_sum_in_network(const NodesCall& call) {
+  if (call.call.kind != OpKind::kAllReduce && call.call.kind != OpKind::kReduceScatter) return false;
+  return call.call.devices > 2 && (call.place.per_node == 1 || uses_node_switches(call));
+}
+
+double network_sum_seconds(const NodesCall& call, double data) {
+  const bool in_nodes = call.place.per_node > 1;
+  const double many = call.call.bytes / (call.call.bytes + kManyLines);
+  const double launch = call.link.launch + call.link.launch_growth * many;
+  const double share = in_flight_of(call, Algorithm::kInSwitch, Protocol::kSimple).bytes / call.call.bytes;
+  const double steps = (in_nodes ? in_switch_step(call.link) : 0) + call.place.farthest +
+                       network_sum_latency(in_nodes) + data * share;
+  return launch + together(steps, in_nodes ? std::max(data, node_switch_seconds(call)) : data);
+}
+
 double nodes_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol, double data) {
   const double many = call.call.bytes / (call.call.bytes + kManyLines);
   const double launch = call.link.launch + call.link.launch_growth * many;
-  if (call.call.kind == OpKind::kAllToAll)  // all at once; peers share the channels, as inside a node
-    return launch + call.link.step_ll * std::log2(call.call.devices) + call.place.farthest +
+  if (call.call.kind == OpKind::kAllToAll) {  // all at once; peers share the channels, as inside a node
+    const double rail = algorithm == Algorithm::kRailLocal ? call.link.message_more : 0;
+    return launch + call.link.step_ll * std::log2(call.call.devices) + rail + call.place.farthest +
            proxy_latency(protocol) + data;
+  }
   if (call.call.kind == OpKind::kBroadcast) return launch + broadcast_seconds(call, protocol, data, many);
   if (algorithm == Algorithm::kInSwitch) return launch + in_switch_seconds(call, data);
   if (algorithm == Algorithm::kTree) return launch + tree_seconds(call, protocol, data, many);

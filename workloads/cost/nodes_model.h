@@ -60,6 +60,13 @@ double window_seconds(const NodesCall& call, Algorithm algorithm, Protocol proto
 // a port of its own.
 double host_bridge_seconds(const NodesCall& call);
 
+// Whether the library has a sum for the call that the switches of a network carry out, where these can
+// (CollNet; NVLS in nodes of several members): of all-reduce and reduce-scatter.
+bool may_sum_in_network(const NodesCall& call);
+
+// Seconds of that from launch to end: up to the highest switch and down once, whatever the number of nodes.
+double network_sum_seconds(const NodesCall& call, double data);
+
 // Seconds from launch to end; `data`: what the wires take for the bytes of the protocol, s.
 double nodes_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol, double data);
 

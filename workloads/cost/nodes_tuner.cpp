@@ -59,6 +59,7 @@ constexpr Latencies kLL{6.6e-6, 6.8e-6, 0.6e-6, 0.6e-6, 1.0e-6, 1.0e-6, 2.7e-6, 
 constexpr Latencies kLL128{14.0e-6, 14.0e-6, 1.9e-6, 1.25e-6, 2.5e-6, 1.9e-6, 4.0e-6, 8.5e-6};
 constexpr Latencies kSimple{8.4e-6, 8.4e-6, 3.4e-6, 4.0e-6, 5.7e-6, 4.0e-6, 14.0e-6, 14.0e-6};
 constexpr double kSwitchStep = 25e-6, kSwitchNet = 20.9e-6;
+constexpr double kSumNet = 18e-6, kChainSumNet = 30e-6;  // NVLS over CollNet; CollNetChain
 // What an InfiniBand message took in the network of those tables: host and three switches, 3.7 us
 // (DeepSeek-AI, Insights into DeepSeek-V3, ISCA 2025, table 5).
 constexpr double kNetworkMessage = 3.7e-6;
@@ -175,13 +176,19 @@ double proxy_latency(Protocol protocol) {
   return latencies_of(protocol).net_tree - kNetworkMessage;
 }
 
+double network_sum_latency(bool in_nodes) {
+  return (in_nodes ? kSumNet : kChainSumNet) - kNetworkMessage;
+}
+
+bool uses_node_switches(const NodesCall& call) {
+  return call.place.settings.in_switch && call.link.in_switch_share > 0 && call.place.per_node >= 8 &&
+         call.place.nics >= 2 && call.call.devices == call.place.per_node * call.place.nodes;
+}
+
 std::vector<Algorithm> nccl_algorithms(const NodesCall& call) {
   if (call.call.kind == OpKind::kAllToAll) return {Algorithm::kRailLocal, Algorithm::kDirect};
   if (call.call.kind != OpKind::kAllReduce) return {Algorithm::kRing};
-  const bool in_switch = call.place.settings.in_switch && call.link.in_switch_share > 0 &&
-                         call.place.per_node >= 8 && call.place.nics >= 2 &&
-                         call.call.devices == call.place.per_node * call.place.nodes;
-  if (in_switch) return {Algorithm::kTree, Algorithm::kRing, Algorithm::kInSwitch};
+  if (uses_node_switches(call)) return {Algorithm::kTree, Algorithm::kRing, Algorithm::kInSwitch};
   return {Algorithm::kTree, Algorithm::kRing};
 }
 

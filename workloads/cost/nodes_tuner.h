@@ -17,5 +17,10 @@ double ring_channel_rate(const NodesCall& call);
 // Of one message between nodes, beside the network's own latency: device to proxy thread, posting,
 // completion, proxy to device. s.
 double proxy_latency(Protocol protocol);
+// The same of a message that the switches of the network sum up; in_nodes: after those of the nodes.
+double network_sum_latency(bool in_nodes);
+
+// Whether the switches of the nodes reduce for the call: set up for whole boards of eight.
+bool uses_node_switches(const NodesCall& call);
 
 }  // namespace moebius

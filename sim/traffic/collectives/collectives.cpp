@@ -45,6 +45,14 @@ bool nodes_reduce(const GroupSites& group, const Fabric& fabric) {
   });
 }
 
+// Members of one node stand on the boards in their order.
+bool nodes_are_boards(const GroupSites& group, const Fabric& fabric) {
+  return std::all_of(group.nodes.begin(), group.nodes.end(), [&](const auto& node) {
+    const int first = group.members[node.front()].device, last = group.members[node.back()].device;
+    return fabric.distance(first, last) != Distance::kBoards;
+  });
+}
+
 // The bytes that the busiest member sends, at the rate of its channels.
 void slow_down(Traffic& traffic, double most_sent, int members) {
   std::vector<double> sent(members, 0);
@@ -62,6 +70,7 @@ std::string what_lacks(Algorithm algorithm, OpKind kind, const GroupSites& group
   if (group.islands.size() > 1) return "its members stand on different chips";
   if (group.per_node() == 0) return "the group has not equally many members in each node";
   if (!nodes_reduce(group, fabric)) return "the scale-up switches of its nodes do not reduce";
+  if (!nodes_are_boards(group, fabric)) return "its members stand on several boards of a node";
   const bool one_each = group.per_node() == 1;
   return one_each && !fabric.spec().reduces ? "the switches of the network do not reduce" : "";
 }

@@ -46,7 +46,7 @@ Traffic between_nodes(const CollectiveQuery& query, const GroupSites& group, con
   const auto k = static_cast<double>(std::max(1, group.per_node()));
   const auto nodes = static_cast<double>(group.nodes.size());
   const double all = query.bytes / k;
-  if (!fabric.spec().reduces)
+  if (!query.in_network || !fabric.spec().reduces)
     return rings_between_nodes(all, query.kind == OpKind::kAllReduce, group, fabric);
   const Share share = query.kind == OpKind::kAllReduce       ? Share{all, all}
                       : query.kind == OpKind::kReduceScatter ? Share{all, all / nodes}

@@ -48,7 +48,8 @@ double LeastSeconds::of_collective(const Op& op, const Group& group) const {
   const auto members = static_cast<double>(group.ranks.size());
   const double near = std::max(1, inside(group)), nodes = members / near;
   const bool reduces = op.kind == OpKind::kAllReduce;
-  const double twice = reduces ? 2 : 1, on_link = reduces && !part_.reduces ? 2 : 1;
+  const double twice = reduces && !cluster_.fabric.spec().reduces ? 2 : 1,
+               on_link = reduces && !part_.reduces ? 2 : 1;
   const double link = over(on_link * (near - 1) / near * op.payload.value, part_.link_rate);
   const double out = op.kind == OpKind::kAllToAll ? (members - near) / members
                                                   : twice * std::max(0.0, nodes - 1) / nodes / near;
