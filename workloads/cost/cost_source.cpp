@@ -13,6 +13,7 @@
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/serving_ops.h"
 #include "workloads/cost/table.h"
+#include "workloads/cost/windowed_attention.h"
 
 namespace moebius {
 namespace {
@@ -82,7 +83,7 @@ class LayeredSource : public CostSource {
 
   Cost cost(const CostQuery& asked) const override {
     check_is_compute(asked);
-    const CostQuery query = priced_as(as_one_matrix(asked));
+    const CostQuery query = cut_to_sequence(priced_as(as_one_matrix(asked)));
     Cost cost = timed(query);
     cost.watts = power_.watts(query, cost);
     return cost;

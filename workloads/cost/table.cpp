@@ -12,6 +12,7 @@
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/stack_choice.h"
 #include "workloads/cost/uneven_experts.h"
+#include "workloads/cost/windowed_attention.h"
 
 namespace moebius {
 namespace {
@@ -286,6 +287,7 @@ MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string
   for (std::size_t i = 0; i < profiles.size() && !tables_.empty(); ++i)
     for (const ProfileTable& table : profiles[i].tables)
       if (is_base_of(table.stack, choice.of(table))) tables_.emplace_back(table, *references_[i]);
+  windows_ = windows_of(tables_);
   for (std::size_t i = 0; i < tables_.size(); ++i)
     for (const OpKind kind : tables_[i].kinds())
       by_kind_[static_cast<std::size_t>(kind)].push_back(static_cast<int>(i));
@@ -323,6 +325,12 @@ void MeasuredTables::take_out_quantise(Cost& cost, const MeasuredTable& table, c
 
 std::optional<Cost> MeasuredTables::cost(const AnalyticModel& chip, const CostQuery& query,
                                          Clocks clocks) const {
+  return is_attention(query.kind) && query.shape.window > 0 ? of_window(chip, query, clocks)
+                                                            : of_any_storage(chip, query, clocks);
+}
+
+std::optional<Cost> MeasuredTables::of_any_storage(const AnalyticModel& chip, const CostQuery& query,
+                                                   Clocks clocks) const {
   if (const auto cost = told(chip, query, clocks)) return cost;
   if (stored_dtype(query) == query.dtype || is_grouped(query.kind)) return {};
   return carried_to_storage(chip, query, clocks);

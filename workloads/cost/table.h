@@ -57,6 +57,8 @@ class MeasuredTables {
   // Of the first so many tables.
   std::optional<Cost> told_within(double reach, std::size_t first, const AnalyticModel& chip,
                                   const CostQuery& query, Clocks clocks) const;
+  std::optional<Cost> of_any_storage(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const;
+  std::optional<Cost> of_window(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const;
   std::optional<Cost> carried_to_storage(const AnalyticModel& chip, const CostQuery& query,
                                          Clocks clocks) const;
   void take_out_quantise(Cost& cost, const MeasuredTable& table, const AnalyticModel& chip,
@@ -67,6 +69,7 @@ class MeasuredTables {
   std::size_t own_ = 0;  // of them: before those of stacks whose variants were asked for
   std::array<std::vector<int>, kNumOpKinds> by_kind_;  // tables of each op kind, best first
   std::vector<MeasuredTable> quantise_;                // of all stacks: they say what other tables contain
+  std::vector<std::int32_t> windows_;                  // that tables were measured with, each once
   std::vector<std::string> stacks_;
 };
 

@@ -173,6 +173,39 @@ TEST_CASE("a window never costs more than all keys") {
   }
 }
 
+// H100 has tables of attention to all keys and, with a window, of 128 keys alone.
+TEST_CASE("a window that no sequence exceeds is none, and a smaller one costs no more than a larger") {
+  const Accelerator h100 = chip("h100-sxm");
+  const auto costs = make_cost_source(h100);
+  for (const std::int64_t length : {200, 1024, 16384}) {
+    CostQuery back = prefill(h100, 1, length);
+    back.kind = OpKind::kAttentionGrad;
+    for (CostQuery query : {decode(h100, 64, length), prefill(h100, 1, length), back}) {
+      const double full = costs->cost(query).seconds;
+      query.shape.window = static_cast<std::int32_t>(length);
+      INFO(to_string(query.kind) << " of " << query.shape.m << " queries, " << length << " keys");
+      CHECK(costs->cost(query).seconds == full);
+      query.shape.window = 1 << 20;
+      CHECK(costs->cost(query).seconds == full);
+      double before = 0;
+      for (std::int32_t window = 1; window < length; window += 1 + window / 4) {
+        query.shape.window = window;
+        const double now = costs->cost(query).seconds;
+        INFO("window " << window);
+        REQUIRE(now >= before * (1 - 1e-9));
+        REQUIRE(now <= full * (1 + 1e-9));
+        before = now;
+      }
+    }
+  }
+  const std::vector<std::int32_t> keys = {100, 2176, 700};
+  CostQuery batch = decode(h100, 3, 0);
+  batch.rows = keys;
+  const double full = costs->cost(batch).seconds;
+  batch.shape.window = 2176;
+  CHECK(costs->cost(batch).seconds == full);
+}
+
 // The steps that may lower a time: a tile of 128 rows that fills up replaces more, half empty ones (a few per
 // cent), and more cores are filled by another number of parts.
 constexpr double kStep = 0.94;
