@@ -1,6 +1,7 @@
 #include "hw/catalog.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
@@ -271,6 +272,39 @@ Node Catalog::node(const Value& value, const Place& place) const {
   return result;
 }
 
+// Uplinks that a description changes keep the rate that the catalog's fabric gives them, that of a port of a
+// NIC where it does not say how many there are: how far the leaf is oversubscribed follows.
+void Catalog::count_uplinks(const Value& value, const Place& place, FabricSpec& spec) const {
+  const Value* uplinks = value.kind == Value::Kind::kObject ? value.find("leaf_uplinks") : nullptr;
+  if (uplinks == nullptr || spec.leaf_uplinks == 0 || spec.leaf_ports == 0) return;
+  const FabricSpec stated = fabric(spec.type);
+  const double rate = stated.leaf_uplinks > 0
+                          ? stated.leaf_ports / (stated.oversubscription * stated.leaf_uplinks)
+                          : 1;  // of a port of a NIC
+  const double share = spec.leaf_ports / rate;
+  if (value.find("oversubscription") == nullptr) {
+    spec.oversubscription = share / spec.leaf_uplinks;
+    for (Fact& fact : spec.facts)
+      if (fact.name == "oversubscription")
+        fact = {.name = fact.name,
+                .value = spec.oversubscription,
+                .low = spec.oversubscription,
+                .high = spec.oversubscription,
+                .source = "scenario",
+                .status = "given",
+                .note = "by its uplinks",
+                .text = fmt::format("{:.6g}", spec.oversubscription),
+                .file = place.file};
+    return;
+  }
+  const auto expected = std::max(1L, std::lround(share / spec.oversubscription));
+  if (spec.leaf_uplinks != expected)
+    below(place, "leaf_uplinks", uplinks->line)
+        .fail(
+            fmt::format("expected {}, to which {} leaf ports of an oversubscription of {:.6g} come, found {}",
+                        expected, spec.leaf_ports, spec.oversubscription, spec.leaf_uplinks));
+}
+
 FabricSpec Catalog::fabric(const Value& value, const Place& place, ByteRate default_nic) const {
   Layers layers(sources_);
   const int index = open(fabrics_, value, place, "type", layers);
@@ -278,6 +312,7 @@ FabricSpec Catalog::fabric(const Value& value, const Place& place, ByteRate defa
   result.type = fabrics_.entries[index].id;
   result.aliases = aliases(fabrics_, index);
   if (!result.nic_given) result.nic = default_nic;
+  count_uplinks(value, place, result);
   return result;
 }
 

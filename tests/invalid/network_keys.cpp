@@ -72,3 +72,13 @@ TEST_CASE("boards are whole, on a switch, and no faster than the link") {
   CHECK(refusal(kCollective, "/cluster/fabric/nic_ports", "0") ==
         "s.json: --set /cluster/fabric/nic_ports: expected an integer from 1 to 1048576, found 0");
 }
+
+TEST_CASE("uplinks are as many as the oversubscription says, where both are given") {
+  CHECK(refusal(kCollective, "/cluster/fabric",
+                R"({"type": "rail-optimised-clos", "leaf_uplinks": 4, "oversubscription": 1})") ==
+        "s.json: --set /cluster/fabric/leaf_uplinks: expected 32, to which 32 leaf ports of an "
+        "oversubscription of 1 "
+        "come, found 4");
+  CHECK(refusal(kCollective, "/cluster/fabric",
+                R"({"type": "rail-optimised-clos", "leaf_uplinks": 8, "oversubscription": 4})") == "");
+}

@@ -210,6 +210,23 @@ TEST_CASE("A fabric is a type with changes, and its NIC is the accelerator's unl
   REQUIRE(fabric_from(R"({"base": "clos"})").type == "clos");
 }
 
+// 60 uplinks of a leaf of HPN 7 are of 400 Gb/s below 128 ports of 200: 1.067; meta's are as fast as its
+// ports.
+TEST_CASE(
+    "uplinks that a description changes keep their rate, and how far the leaf is oversubscribed follows") {
+  const auto leaf = [](const std::string& changes) {
+    return fabric_from("{" + changes + "}").oversubscription;
+  };
+  CHECK(leaf(R"("type": "rail-optimised-clos", "leaf_uplinks": 4)") == 8);
+  CHECK(leaf(R"("type": "rail-optimised-clos", "leaf_ports": 16, "leaf_uplinks": 16)") == 1);
+  CHECK(leaf(R"("type": "rail-optimised-clos", "leaf_uplinks": 8, "oversubscription": 4)") == 4);
+  CHECK(leaf(R"("type": "alibaba-hpn-7", "leaf_uplinks": 30)") == Approx(2 * 1.067));
+  CHECK(leaf(R"("type": "alibaba-hpn-7")") == 1.067);
+  const FabricSpec shown = fabric_from(R"({"type": "rail-optimised-clos", "leaf_uplinks": 4})");
+  CHECK(fact_of(shown.facts, "oversubscription").text == "8");
+  CHECK(leaf(R"("type": "meta-roce-24k", "leaf_uplinks": 9)") == Approx(2 * 0.8889));
+}
+
 TEST_CASE("InfiniBand and RoCE meet the published latencies within a leaf and between leaves") {
   const FabricSpec ib = catalog().fabric("clos"), roce = catalog().fabric("clos-roce");
   REQUIRE(ib.host_latency + ib.hop_latency == 2800_ns);
