@@ -20,7 +20,7 @@ struct Fact {
   std::string source;  // key of the catalog's "sources"; "scenario" when the user's file states it
   std::string status;  // published | measured | vendor claim | third party | from memory | estimate | given
   std::string note;
-  std::string text;  // the value as written: "3.35 TB/s"
+  std::string text;       // the value as written: "3.35 TB/s"
   std::string file = {};  // that states it
 };
 
@@ -46,12 +46,17 @@ struct Accelerator {
   ByteRate host_rate;         // PCIe or C2C to the host, per direction, as pinned copies achieve it
   ByteRate nic_rate;          // default scale-out NIC, per direction
   Hertz clock;                // boost; zero when unknown
+  Hertz peak_clock;           // at which `peak` is stated: that of the catalog's chip; zero: `clock`
   Watts power;                // TDP
   UsdPerHour price;           // zero when unknown
   Time kernel_floor;          // shortest kernel, from start to end on the device
   std::vector<Fact> facts;    // everything above that the catalog states, with its source
 
   FlopRate peak_of(DType dtype) const { return peak[static_cast<int>(dtype)]; }
+  // Of the peak, what the chip's clock leaves of it. A higher one adds nothing: the units have their rate.
+  double peak_share() const {
+    return peak_clock.value > clock.value && clock.value > 0 ? clock.value / peak_clock.value : 1;
+  }
   double memory_efficiency = 0;  // achieved share of memory_rate by a streaming kernel
 };
 

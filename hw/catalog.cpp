@@ -252,6 +252,8 @@ Accelerator Catalog::accelerator(const Value& value, const Place& place) const {
   result.id = accelerators_.entries[index].id;
   result.aliases = aliases(accelerators_, index);
   result.bases = bases(accelerators_, index);
+  const bool other_clock = value.kind == Value::Kind::kObject && value.find("clock") != nullptr;
+  result.peak_clock = other_clock ? accelerator(result.id).clock : result.clock;
   return result;
 }
 

@@ -6,7 +6,6 @@
 namespace moebius {
 namespace {
 
-constexpr int kSteps = 6;              // from 1 to within 1e-6 of any clock above a half
 constexpr double kSameClock = 0.0005;  // a share of the full one
 
 double kept_after(Time passed) {
@@ -17,7 +16,8 @@ double kept_after(Time passed) {
 // for them by the series, to 1e-16 and without a division.
 double mean_kept(double x) {
   if (x > 1e-2) return -std::expm1(-x) / x;
-  return 1 - x * (1.0 / 2 - x * (1.0 / 6 - x * (1.0 / 24 - x * (1.0 / 120 - x * (1.0 / 720 - x * (1.0 / 5040))))));
+  return 1 - x * (1.0 / 2 -
+                  x * (1.0 / 6 - x * (1.0 / 24 - x * (1.0 / 120 - x * (1.0 / 720 - x * (1.0 / 5040))))));
 }
 
 }  // namespace
@@ -92,26 +92,17 @@ bool PowerGovernor::repeat(Time now) {
   return differs;
 }
 
-// The same work takes as long as it took, but for what follows the clock; two ops beside each other may
-// follow it at once, then all of the time does. With D = limit - idle, per second: D (rest + full / c) =
-// steady + clocked c^2, or
-//   clocked c^3 + (steady - D rest) c - D full = 0,
-// which is convex and has one root above 0: Newton's steps from above stay above it.
+// Two ops beside each other may follow the clock at once: then all of the time does.
 double PowerGovernor::clock_at_limit(const Past& past) const {
   const double dynamic = power_.limit - power_.idle;
   // Mostly nothing ran below the full clock and the limit is far: then c = 1 without a division.
   if (past.full_seconds == past.clocked_seconds && past.clocked + past.steady < dynamic * kWindow * 0.999)
     return 1;
   const double beside = kWindow * std::max(1.0, past.clocked_seconds / kWindow);
-  const double rest = 1 - past.clocked_seconds / beside, full = past.full_seconds / beside;
-  const double clocked = past.clocked / kWindow, slope = past.steady / kWindow - dynamic * rest;
-  double clock = 1;
-  for (int i = 0; i < kSteps; ++i) {
-    const double above = clocked * clock * clock * clock + slope * clock - dynamic * full;
-    if (above <= 0) break;
-    clock -= above / (3 * clocked * clock * clock + slope);
-  }
-  return std::max(kLeastClock, clock);
+  return moebius::clock_at_limit(power_, {.clocked = past.clocked / kWindow,
+                                          .steady = past.steady / kWindow,
+                                          .full = past.full_seconds / beside,
+                                          .rest = 1 - past.clocked_seconds / beside});
 }
 
 }  // namespace moebius

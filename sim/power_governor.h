@@ -14,7 +14,6 @@ class PowerGovernor {
   // Time constant of the mean. Of GEMMs of t ms, replayed nine times, those of under 2 ms run at full clock,
   // of 2 to 5 ms 3% slower, of 5 to 20 ms 10%, above at the limit: 12% (H200, AIConfigurator's BF16 tables).
   static constexpr double kWindow = 0.05;  // s
-  static constexpr double kLeastClock = 0.4;
 
   explicit PowerGovernor(const ClockPower& power) : power_(power) {}
 

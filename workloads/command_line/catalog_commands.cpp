@@ -62,7 +62,8 @@ std::string shown(const ShowArguments& arguments) {
   }
   require_known_chips(library.hardware, arguments.data, kHostAccelerator);
   const Accelerator chip = shown_accelerator(arguments.name, shelves, arguments.sets);
-  return to_text(kernel_curve(arguments.kernel, chip, *make_cost_source(chip, arguments.data)));
+  const ClockPower power = clock_power(chip, find_profiles(chip, arguments.data));
+  return to_text(kernel_curve(arguments.kernel, chip, *make_cost_source(chip, arguments.data), power));
 }
 
 }  // namespace

@@ -49,6 +49,8 @@ AnalyticModel::AnalyticModel(const Accelerator& accelerator, const Architecture&
   engine_.chip = accelerator;
   engine_.architecture = &architecture;
   engine_.clock = accelerator.clock.value > 0 ? accelerator.clock.value : architecture.clock;
+  const double stated = accelerator.peak_clock.value;
+  engine_.product_clock = stated > 0 ? std::min(engine_.clock, stated) : engine_.clock;
   const double share =
       accelerator.memory_efficiency > 0 ? accelerator.memory_efficiency : kAssumedMemoryEfficiency;
   engine_.memory_rate = accelerator.memory_rate.value * share;
@@ -59,7 +61,7 @@ AnalyticModel::AnalyticModel(const Accelerator& accelerator, const Architecture&
     const DType executed = executed_dtype(accelerator, static_cast<DType>(i));
     engine_.executed[static_cast<std::size_t>(i)] = executed;
     engine_.core_peak[static_cast<std::size_t>(i)] =
-        accelerator.peak_of(executed).value / std::max(1, accelerator.cores);
+        accelerator.peak_of(executed).value * accelerator.peak_share() / std::max(1, accelerator.cores);
   }
 }
 

@@ -19,6 +19,7 @@ struct Engine {
   Accelerator chip;
   const Architecture* architecture = nullptr;
   double clock = 0;                            // Hz
+  double product_clock = 0;                    // Hz, at which products have core_peak
   double memory_rate = 0;                      // achieved by streaming
   std::array<DType, kNumDTypes> executed{};    // executed_dtype() of each
   std::array<double, kNumDTypes> core_peak{};  // of one core, operations per second

@@ -30,6 +30,8 @@ constexpr std::array<Measured, 4> kMeasured = {{{"hopper", DType::kBf16, 9.25e-1
                                                 {"blackwell", DType::kFp8, 4.3e-13},
                                                 {"blackwell", DType::kFp4, 3e-13}}};
 
+constexpr int kSteps = 6;  // from 1 to within 1e-6 of any clock above a half
+
 constexpr std::array<DType, 2> kSixteenBits = {DType::kBf16, DType::kFp16};  // the same units
 
 }  // namespace
@@ -50,16 +52,19 @@ ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& prof
   ClockPower power{.idle = known->power.idle,
                    .limit = board_limit(chip, *known),
                    .joule_per_byte = known->power.joule_per_byte};
+  if (chip.id == known->accelerator) power.timed_limit = known->power.limit;
   power.memory_rate = chip.memory_rate.value;
+  // Full clock is the chip's own: at a lower one the same products cost less.
+  const double share = chip.peak_share();
   for (int i = 0; i < kNumDTypes; ++i) {
     const DType executed = executed_dtype(chip, static_cast<DType>(i));
     const auto at = static_cast<std::size_t>(i);
     const bool is_short = std::find(kSixteenBits.begin(), kSixteenBits.end(), executed) != kSixteenBits.end();
     const DType as = is_short ? DType::kBf16 : executed;
     const double product = full_clock_energy(chip, as);
-    power.joule_per_flop[at] = known->power.joule_per_flop[static_cast<std::size_t>(as)];
+    power.joule_per_flop[at] = share * share * known->power.joule_per_flop[static_cast<std::size_t>(as)];
     power.exceeds[at] = product > 0;
-    power.joule_per_product[at] = product > 0 ? product : power.joule_per_flop[at];
+    power.joule_per_product[at] = product > 0 ? share * share * product : power.joule_per_flop[at];
     power.peak[at] = chip.peak_of(executed).value;
   }
   return power;
@@ -78,15 +83,44 @@ double bytes_of_transfer(OpKind kind, double payload, int ranks) {
   return (kind == OpKind::kAllReduce ? 4 : 2) * leaves;
 }
 
+// The same work takes as long as it took, but for what follows the clock. With D = limit - idle, per second:
+// D (rest + full / c) = steady + clocked c^2, or
+//   clocked c^3 + (steady - D rest) c - D full = 0,
+// which is convex and has one root above 0: Newton's steps from above stay above it.
+double clock_at_limit(const ClockPower& power, const DrawnWork& work) {
+  const double dynamic = power.limit - power.idle, slope = work.steady - dynamic * work.rest;
+  double clock = 1;
+  for (int i = 0; i < kSteps; ++i) {
+    const double above = work.clocked * clock * clock * clock + slope * clock - dynamic * work.full;
+    if (above <= 0) break;
+    clock -= above / (3 * work.clocked * clock * clock + slope);
+  }
+  return std::max(kLeastClock, clock);
+}
+
+double sustained_clock(const ClockPower& power, const WorkOnChip& work) {
+  if (power.limit <= 0 || work.seconds <= 0) return 1;
+  const OpEnergy energy = energy_of(power, work);
+  if (!energy.follows_clock) return 1;
+  return clock_at_limit(
+      power, {.clocked = energy.clocked / work.seconds, .steady = energy.steady / work.seconds, .full = 1});
+}
+
+// What ran at a board's limit, or below, when it was timed draws that and no more; under another limit it may
+// exceed it.
 OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work) {
-  const double most = (power.limit - power.idle) * work.seconds;
-  OpEnergy energy{.steady = std::min(power.joule_per_byte * work.bytes, most)};
+  const double most = std::max(0.0, power.limit - power.idle) * work.seconds;
+  const double timed_limit = power.timed_limit > 0 ? power.timed_limit : power.limit;
+  const double timed = std::max(0.0, timed_limit - power.idle) * work.seconds;
+  const double moved = power.joule_per_byte * work.bytes;
+  OpEnergy energy{.steady = std::min(moved, most)};
   if (!uses_tensor_cores(work.kind)) return energy;
   const auto type = static_cast<std::size_t>(work.dtype);
   const bool attends = is_attention(work.kind);
   energy.clocked = work.flops * (attends ? power.joule_per_flop[type] : power.joule_per_product[type]);
   energy.follows_clock = work.flops * power.memory_rate > work.bytes * power.peak[type];
-  if (attends || !power.exceeds[type]) energy.clocked = std::min(energy.clocked, most - energy.steady);
+  if (attends || !power.exceeds[type])
+    energy.clocked = std::min(energy.clocked, timed - std::min(moved, timed));
   energy.clocked *= power.draws;
   return energy;
 }

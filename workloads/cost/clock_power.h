@@ -19,6 +19,7 @@ namespace moebius {
 
 struct ClockPower {
   double idle = 0, limit = 0;  // watts; limit 0: nothing is known, the clock stays full
+  double timed_limit = 0;      // that of the board whose kernels were timed; 0: the same
   double joule_per_byte = 0;   // of device memory
   std::array<double, kNumDTypes>
       joule_per_product{},                 // a FLOP of a GEMM at full clock, by type of the operands
@@ -35,6 +36,15 @@ ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& prof
 
 // Joule of one FLOP of a GEMM at full clock, by generation of the architecture; 0: not measured.
 double full_clock_energy(const Accelerator& chip, DType operands);
+
+// What a board does in a second at full clock, on average.
+struct DrawnWork {
+  double clocked = 0, steady = 0;  // watts: as OpEnergy has them
+  double full = 0, rest = 0;       // seconds: of work that follows the clock; of all else
+};
+inline constexpr double kLeastClock = 0.4;
+// Share of the full clock at which the work draws the board's limit; 1 where it draws less at full clock.
+double clock_at_limit(const ClockPower& power, const DrawnWork& work);
 
 // The board whose arithmetic draws most among `boards`, where what they draw has a standard deviation of
 // `spread` of the mean. What one in the middle just carries out at full clock, this one does not.
@@ -62,5 +72,8 @@ double bytes_of_transfer(OpKind kind, double payload, int ranks);
 
 // Beside the board's idle power.
 OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work);
+
+// Share of the full clock at which an op runs that is repeated without end; 1 where it does not follow it.
+double sustained_clock(const ClockPower& power, const WorkOnChip& work);
 
 }  // namespace moebius

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "models/layer_math.h"
 #include "workloads/cost/analytic.h"
 #include "workloads/cost/clock_power.h"
 #include "workloads/cost/fused_quantise.h"
@@ -60,10 +61,27 @@ CostQuery as_one_matrix(const CostQuery& query) {
   return one;
 }
 
+// How many times the peak of the measured chip the described one has, at least 1.
+double times_peak(const Accelerator& chip, const Accelerator& measured) {
+  double times = 1;
+  for (std::size_t i = 0; i < chip.peak.size(); ++i)
+    if (measured.peak[i].value > 0) times = std::max(times, chip.peak[i].value / measured.peak[i].value);
+  return times;
+}
+
 // Of a board whose clock the machine lowers as the work around an op wants it, the kernel alone runs as under
-// the limit of the profile's board: a lower limit would count twice.
+// the limit of the profile's board: the described limit would count twice. More units than those draw more,
+// and are held to the described limit by the machine as well.
 Accelerator timed_at_full_power(Accelerator chip, const std::vector<Profile>& profiles) {
-  if (clock_power(chip, profiles).limit > 0) chip.power = profile_with_power(profiles)->reference.power;
+  if (clock_power(chip, profiles).limit <= 0) return chip;
+  const Profile& known = *profile_with_power(profiles);
+  const double times = chip.id == known.accelerator ? times_peak(chip, known.reference) : 1;
+  chip.power = {known.reference.power.value * times};
+  return chip;
+}
+
+Accelerator at_peak_clock(Accelerator chip) {
+  chip.clock.value = std::max(chip.clock.value, chip.peak_clock.value);
   return chip;
 }
 
@@ -72,10 +90,13 @@ Accelerator timed_at_full_power(Accelerator chip, const std::vector<Profile>& pr
 class LayeredSource : public CostSource {
  public:
   LayeredSource(const Accelerator& accelerator, const std::vector<Profile>& profiles, std::string_view stack)
-      : model_(timed_at_full_power(accelerator, profiles)),
+      : model_(timed_at_full_power(at_peak_clock(accelerator), profiles)),
         tables_(profiles, stack),
         power_(accelerator, profiles),
+        clock_power_(clock_power(accelerator, profiles)),
+        share_(accelerator.peak_share()),
         name_(accelerator.id) {
+    if (share_ < 1 && clock_power_.limit <= 0) slower_.emplace(accelerator);
     stacks_ = stack;
     for (const std::string& known : tables_.stacks())
       if (stack.empty()) stacks_ += (stacks_.empty() ? "" : ", ") + known;
@@ -84,7 +105,8 @@ class LayeredSource : public CostSource {
   Cost cost(const CostQuery& asked) const override {
     check_is_compute(asked);
     const CostQuery query = cut_to_sequence(priced_as(as_one_matrix(asked)));
-    Cost cost = timed(query);
+    Cost cost = timed(model_, query);
+    if (share_ < 1 && uses_tensor_cores(query.kind)) slow_down(query, cost);
     cost.watts = power_.watts(query, cost);
     return cost;
   }
@@ -95,20 +117,38 @@ class LayeredSource : public CostSource {
   }
 
  private:
-  Cost timed(const CostQuery& query) const {
-    if (const auto measured = tables_.cost(model_, query, Clocks::kSustained)) return *measured;
-    const Estimate estimate = model_.estimate(query, Clocks::kSustained);
+  Cost timed(const AnalyticModel& model, const CostQuery& query) const {
+    if (const auto measured = tables_.cost(model, query, Clocks::kSustained)) return *measured;
+    const Estimate estimate = model.estimate(query, Clocks::kSustained);
     const Estimate pass =
-        query.fused_quantise ? tables_.quantise(model_, query, Clocks::kSustained) : Estimate{};
+        query.fused_quantise ? tables_.quantise(model, query, Clocks::kSustained) : Estimate{};
     return {.seconds = estimate.seconds + pass.seconds,
             .origin = Origin::kAnalytic,
-            .error = model_.error(query),
+            .error = model.error(query),
             .memory_bytes = estimate.memory_bytes + pass.memory_bytes};
   }
 
-  AnalyticModel model_;
+  // At a lower clock than that of the peak: as the board slows down what draws too much, where that is known.
+  // Else as the model says, which at the limit takes all of an op to follow the clock: never faster.
+  void slow_down(const CostQuery& query, Cost& cost) const {
+    if (slower_) {
+      cost.seconds = std::max(cost.seconds, timed(*slower_, query).seconds);
+      return;
+    }
+    const double flops = op_flops(query.kind, loaded_shape(query)).value;
+    const WorkOnChip work{query.kind, query.dtype, flops, cost.memory_bytes, cost.seconds};
+    const double peak = clock_power_.peak[static_cast<std::size_t>(query.dtype)];
+    cost.seconds = energy_of(clock_power_, work).follows_clock
+                       ? cost.seconds / share_
+                       : std::max(cost.seconds, flops / (peak * share_));
+  }
+
+  AnalyticModel model_;                  // at the clock of the peak, or a higher one
+  std::optional<AnalyticModel> slower_;  // at a lower one, of a chip whose board's energies are not known
   MeasuredTables tables_;
   BoardPower power_;
+  ClockPower clock_power_;
+  double share_ = 1;  // of the peak, at the chip's clock
   std::string name_, stacks_;
 };
 

@@ -234,7 +234,7 @@ double memory_seconds(const Engine& engine, double bytes) {
 
 // Watts that products draw at full clock where they take so long.
 double drawn_watts(const Engine& engine, const CostQuery& query, double flops, double seconds) {
-  const double gigahertz = engine.clock / 1e9;
+  const double gigahertz = engine.product_clock / 1e9;
   const double bytes = std::min(
       2.0, std::floor(2 * element_bytes(engine.executed[static_cast<std::size_t>(query.dtype)])) / 2);
   const double share = kFixedEnergy + (1 - kFixedEnergy) * bytes / 2;

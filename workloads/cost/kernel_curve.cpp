@@ -29,8 +29,8 @@ std::vector<std::int32_t> rows_of(OpKind kind, const Shape& shape) {
 
 class Plotter {
  public:
-  Plotter(const Accelerator& chip, const KernelSweep& sweep, const CostSource& costs)
-      : chip_(chip), sweep_(sweep), costs_(costs) {}
+  Plotter(const Accelerator& chip, const KernelSweep& sweep, const CostSource& costs, const ClockPower& power)
+      : chip_(chip), sweep_(sweep), costs_(costs), power_(power) {}
 
   KernelPoint point(std::int64_t x) const {
     const Shape shape = sweep_.shape(x);
@@ -41,11 +41,14 @@ class Plotter {
                           .cores = sweep_.cores,
                           .rows = rows,
                           .stored = sweep_.stored};
-    return {.x = x,
-            .cost = costs_.cost(query),
-            .flops = op_flops(sweep_.op, shape).value,
-            .bytes = least_bytes(query),
-            .bound = roofline(chip_, query).seconds()};
+    KernelPoint point{.x = x,
+                      .cost = costs_.cost(query),
+                      .flops = op_flops(sweep_.op, shape).value,
+                      .bytes = least_bytes(query),
+                      .bound = roofline(chip_, query).seconds()};
+    point.clock = sustained_clock(
+        power_, {sweep_.op, sweep_.dtype, point.flops, point.cost.memory_bytes, point.cost.seconds});
+    return point;
   }
 
   // Both sides of the steps from low to high, the first ones: halves that get longer hold the steps.
@@ -74,6 +77,7 @@ class Plotter {
   const Accelerator& chip_;
   const KernelSweep& sweep_;
   const CostSource& costs_;
+  const ClockPower& power_;
 };
 
 // Ascending, each x once; one that is known as a step stays it.
@@ -108,9 +112,11 @@ std::vector<KernelPoint> columns_of(const Plotter& plotter, const KernelSweep& s
 
 }  // namespace
 
-KernelCurve kernel_curve(const KernelRequest& request, const Accelerator& chip, const CostSource& costs) {
-  KernelCurve curve{.chip = chip, .sweep = kernel_sweep(request, chip), .costs = costs.description()};
-  const Plotter plotter(curve.chip, curve.sweep, costs);
+KernelCurve kernel_curve(const KernelRequest& request, const Accelerator& chip, const CostSource& costs,
+                         const ClockPower& power) {
+  KernelCurve curve{
+      .chip = chip, .sweep = kernel_sweep(request, chip), .costs = costs.description(), .limit = power.limit};
+  const Plotter plotter(curve.chip, curve.sweep, costs, power);
   curve.points = points_of(plotter, curve.sweep);
   curve.columns = columns_of(plotter, curve.sweep);
   return curve;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "workloads/cost/clock_power.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/cost/kernel_kinds.h"
 
@@ -16,22 +17,26 @@ struct KernelPoint {
   double flops = 0;  // of the kernel
   double bytes = 0;  // each operand read once, each result written once
   double bound = 0;  // seconds of the roofline on the cores held
+  double clock = 1;  // share of the full one at which the board runs the kernel without end
   double step = 0;   // the time is longer by this share than one grain before: a new wave; zero: no step
 
   double flop_rate() const { return flops / cost.seconds; }
   double byte_rate() const { return bytes / cost.seconds; }
+  double sustained_seconds() const { return cost.seconds / clock; }
 };
 
 struct KernelCurve {
   Accelerator chip;
   KernelSweep sweep;
   std::string costs = {};                 // CostSource::description
+  double limit = 0;                       // watts, for the clock; 0: not known, or counted in the costs
   std::vector<KernelPoint> points = {};   // ascending: the sweep's factor, and both sides of the first steps
   std::vector<KernelPoint> columns = {};  // of the plot: evenly spaced on the logarithmic axis, each x once
 };
 
 // input_error as kernel_sweep.
-KernelCurve kernel_curve(const KernelRequest& request, const Accelerator& chip, const CostSource& costs);
+KernelCurve kernel_curve(const KernelRequest& request, const Accelerator& chip, const CostSource& costs,
+                         const ClockPower& power = {});
 
 inline constexpr int kKernelCurveColumns = 110;  // no line is wider
 // The table, and below it the plot.

@@ -75,7 +75,7 @@ std::string watts_text(const KernelPoint& point) {
 
 std::string row_text(const KernelCurve& curve, const KernelPoint& point) {
   const std::string step = point.step > 0 ? fmt::format("step +{:.0f}%", 100 * point.step) : "";
-  const std::string watts = knows_power(curve) ? fmt::format("{:>6}", watts_text(point)) : "";
+  const std::string watts = knows_power(curve) ? fmt::format("{:>7}", watts_text(point)) : "";
   const std::string text = fmt::format(
       "{:>12}{:>11}{:>10.4g}{:>11}{:>8}{:>8}{:>10}{}  {:<13}{:>6}  {}", point.x,
       time_text(point.cost.seconds), 1e-12 * point.flop_rate(), to_text(ByteRate{point.byte_rate()}),
@@ -83,6 +83,23 @@ std::string row_text(const KernelCurve& curve, const KernelPoint& point) {
       percent(point.bound / point.cost.seconds) + "%", watts, to_string(point.cost.origin),
       fmt::format("±{:.0f}%", 100 * point.cost.error), step);
   return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+}
+
+// The times of the table are those of a kernel that comes after a pause. What draws more than the board may
+// runs at a lower clock when it goes on.
+std::string sustained_text(const KernelCurve& curve) {
+  constexpr double kFull = 0.9995;
+  std::string rows;
+  for (const KernelPoint& point : curve.points)
+    if (point.clock < kFull)
+      rows += fmt::format("{:>12}{:>11}{:>10.4g}{:>10}%\n", point.x, time_text(point.sustained_seconds()),
+                          1e-12 * point.flops / point.sustained_seconds(), percent(point.clock));
+  if (rows.empty()) return {};
+  return fmt::format(
+             "\n  without end, at the board's limit of {:.6g} W and {:.0f}% of the clock at least; above: "
+             "after a pause\n",
+             curve.limit, 100 * kLeastClock) +
+         fmt::format("{:>12}{:>11}{:>10}{:>11}\n", curve.sweep.axis, "time", "TFLOP/s", "of clock") + rows;
 }
 
 // ---- the plot ----
@@ -187,13 +204,14 @@ std::string to_text(const KernelCurve& curve) {
   std::string text = heading(curve);
   text += fmt::format("{:>12}{:>11}{:>10}{:>11}{:>8}{:>8}{:>10}{}  {:<13}{:>6}\n", curve.sweep.axis, "time",
                       "TFLOP/s", "memory", "of peak", "of mem.", "roofline",
-                      knows_power(curve) ? fmt::format("{:>6}", "board") : "", "known from", "error");
+                      knows_power(curve) ? fmt::format("{:>7}", "board") : "", "known from", "error");
   for (const KernelPoint& point : curve.points) text += row_text(curve, point);
   text += "  memory: each operand read once, each result written once\n";
   const auto is_step = [](const KernelPoint& point) { return point.step > 0; };
   if (std::any_of(curve.points.begin(), curve.points.end(), is_step))
     text += fmt::format("  step: longer than at {} - {}: a new wave or row of tiles; the first ones\n",
                         curve.sweep.axis, curve.sweep.grain);
+  text += sustained_text(curve);
   return curve.points.size() > 1 ? text + "\n" + plot(curve) : text;
 }
 

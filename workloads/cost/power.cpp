@@ -27,8 +27,10 @@ BoardPower::BoardPower(const Accelerator& chip, const std::vector<Profile>& prof
   if (known == nullptr || !has_peak) return;
   power_ = known->power;
   limit_ = board_limit(chip, *known);
+  const double share = chip.peak_share();
   for (int i = 0; i < kNumDTypes; ++i)
     joule_per_flop_[static_cast<std::size_t>(i)] =
+        share * share *
         power_.joule_per_flop[static_cast<std::size_t>(executed_dtype(chip, static_cast<DType>(i)))];
 }
 

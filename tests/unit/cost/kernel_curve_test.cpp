@@ -293,4 +293,32 @@ TEST_CASE("options that a kind needs, does not take or cannot have are refused w
   CHECK(refusal(quantise) == "--kernel quantise: expected --dtype fp8, int8, fp4, found \"bf16\"");
 }
 
+// 8192 x 7168 x 4096 at 1.83 GHz draws more than 700 W: 0.925 pJ a FLOP beside 135 W.
+TEST_CASE("beside the time of one product stands what the board sustains") {
+  KernelRequest request;
+  request.kind = "gemm";
+  request.m = 8192;
+  request.n = 7168;
+  request.k = 4096;
+  double before = 1e9;
+  for (const double watts : {150.0, 350.0, 500.0, 700.0, 800.0, 1400.0}) {
+    Accelerator chip = Catalog().accelerator("h100-sxm");
+    chip.power = {watts};
+    const ClockPower power = clock_power(chip, find_profiles(chip, ""));
+    const KernelCurve curve = kernel_curve(request, chip, *make_cost_source(chip), power);
+    const KernelPoint& point = curve.points.front();
+    INFO(watts << " W");
+    CHECK(point.sustained_seconds() <= before);
+    CHECK((point.sustained_seconds() > point.cost.seconds) == (watts < 1000));
+    const bool says =
+        to_text(curve).find(fmt::format("at the board's limit of {:.0f} W", watts)) != std::string::npos;
+    CHECK(says == (watts < 1000));
+    before = point.sustained_seconds();
+    if (watts != 500) continue;
+    const double c = point.clock,
+                 joules = 9.25e-13 * point.flops * c * c + 1.43e-10 * point.cost.memory_bytes;
+    CHECK(135.4 + joules / point.sustained_seconds() == Approx(500).epsilon(1e-3));
+  }
+}
+
 }  // namespace moebius

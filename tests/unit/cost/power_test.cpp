@@ -3,6 +3,7 @@
 
 #include "hw/catalog.h"
 #include "models/layer_math.h"
+#include "workloads/cost/clock_power.h"
 #include "workloads/cost/roofline.h"
 
 #include "hw/error.h"
@@ -78,6 +79,46 @@ TEST_CASE("kernels that run at memory speed draw for their bytes alone") {
   const CostQuery norm{
       .kind = OpKind::kNorm, .shape = {.m = 4096, .n = 7168}, .dtype = DType::kInt8, .cores = 132};
   CHECK(BoardPower(h200(), {profile()}).watts(norm, {.seconds = 20e-6, .memory_bytes = 40e6}) == Approx(330));
+}
+
+// Products reach their peak at the clock of the catalog's chip, whatever more another has.
+TEST_CASE(
+    "a higher clock, a higher peak and more watts never make a product slower, nor its power more than the "
+    "limit") {
+  const auto described = [](const std::string& changes) {
+    const Document document = parse_document(R"({"base": "h100-sxm")" + changes + "}", "test");
+    return Catalog().accelerator(document.root, Place{"test", "", 1});
+  };
+  const auto sustained = [](const Accelerator& chip, DType dtype) {
+    CostQuery query{.kind = OpKind::kGemm, .shape = {.m = 8192, .n = 7168, .k = 4096}, .dtype = dtype};
+    query.cores = chip.cores;
+    const Cost cost = make_cost_source(chip)->cost(query);
+    const ClockPower power = clock_power(chip, find_profiles(chip, ""));
+    CHECK(cost.watts <= chip.power.value);
+    const double flops = 2.0 * 8192 * 7168 * 4096;
+    return cost.seconds / sustained_clock(power, {query.kind, dtype, flops, cost.memory_bytes, cost.seconds});
+  };
+  for (const DType dtype : {DType::kBf16, DType::kFp8})
+    for (const char* power : {"200 W", "350 W", "700 W", "10 kW"}) {
+      double before = 1;
+      for (const char* clock : {"0.9 GHz", "1.2 GHz", "1.5 GHz", "1.83 GHz", "2.4 GHz", "3.66 GHz"}) {
+        INFO(to_string(dtype) << " " << power << " " << clock);
+        const double now =
+            sustained(described(fmt::format(R"(, "power": "{}", "clock": "{}")", power, clock)), dtype);
+        CHECK(now <= before * (1 + 1e-9));
+        before = now;
+      }
+      const double twice = sustained(
+          described(fmt::format(
+              R"(, "power": "{}", "clock": "3.66 GHz", "bf16": "1978 TFLOP/s", "fp8": "3958 TFLOP/s")",
+              power)),
+          dtype);
+      CHECK(twice <= before);
+      if (power == std::string("10 kW")) CHECK(twice < 0.6 * before);
+    }
+  // Kernels that draw the limit of 700 W at most draw what they draw: at half of it they are slower.
+  CHECK(sustained(described(R"(, "power": "350 W")"), DType::kFp8) >
+        1.2 * sustained(described(""), DType::kFp8));
 }
 
 }  // namespace
