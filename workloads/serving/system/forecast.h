@@ -27,6 +27,7 @@ struct ForecastRequest {
 struct Forecast {
   Time first_token = {};  // from now on
   Time per_token = {};    // each further one
+  Time room = {};         // from now on until it can decode, where that alone is done
   bool queues = false;    // prompts before its own fill an iteration, or it waits for others to leave
   // What it takes of the instance, whoever is there: for its own prompt, and for one further token where the
   // instance is full of such requests.
@@ -46,6 +47,8 @@ class Forecaster {
   // sequence. While it decodes, others leave and come, so that their number goes towards that of Little's
   // law.
   Forecast decode(const Instance& instance, int replica, const ForecastRequest& request);
+  // Seconds until as many as are in its way have left.
+  double until_room(const Instance& instance, int replica, const ForecastRequest& request);
 
  private:
   // What an iteration does on the replica that is asked for.
@@ -62,7 +65,6 @@ class Forecaster {
   double price_of_prompt(const Instance& instance, const ForecastRequest& request);
   double price_of_token(const Instance& instance, const ForecastRequest& request);
   double host(std::int64_t sequences) const;
-  double until_room(const Instance& instance, int replica, const ForecastRequest& request);
   Time begins(const Instance& instance, int replica, const ForecastRequest& request, Time now);
 
   InstanceRules rules_;

@@ -53,6 +53,7 @@ bool Instance::start(Time now) {
   ++totals_.iterations;
   totals_.prefills += prompts > 0;
   count_rows();
+  if (anew_) busy_since_ = now;
   busy_ = true;
   begun_ = now;
   until_ = shown_ = kForever;
@@ -89,6 +90,7 @@ std::optional<Time> Instance::begin(Time now) {
   totals_.prefills += prompts > 0;
   count_busy(lasts.end - now, prompts, rows);
   count_rows();
+  if (anew_) busy_since_ = now;
   busy_ = true;
   until_ = lasts.end;
   return until_;

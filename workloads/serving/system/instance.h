@@ -46,6 +46,8 @@ class Instance {
   bool busy() const { return busy_; }
   Time begun() const { return begun_; }  // where it was start()ed
   Time until() const { return until_; }  // the end of the iteration that goes on, or of the last one
+  // How long it has had something to do without a pause; nothing where it has nothing to do.
+  Time busy_for(Time now) const { return busy_ || !anew_ ? now - busy_since_ : Time{}; }
 
   // The replica for the next request by the balance; advances the turn of round robin.
   int choose();
@@ -100,7 +102,7 @@ class Instance {
   Time shown_;
   bool busy_ = false;
   bool anew_ = true;  // no replica had anything left when the last iteration ended
-  Time begun_, until_;
+  Time begun_, until_, busy_since_;
   int turn_ = 0;
   std::int32_t awaited_ = 0, gathered_ = 0;  // iterations
   Totals totals_;

@@ -1,8 +1,10 @@
 #include "workloads/serving/system/router.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
+
+#include "hw/clock_end.h"
+#include "hw/error.h"
 
 namespace moebius {
 namespace {
@@ -236,40 +238,79 @@ Forecast Router::forecast(const Location& at, const RouteRequest& request, Time 
     forecast.per_token = tokens.per_token;
     forecast.token_seconds = tokens.token_seconds;
   }
+  if (pool.role == PoolRole::kDecode)
+    forecast.room = time_from_seconds(forecasters_[at.pool].until_room(where, at.replica, asked));
   forecasts_ = true;
   forecast.first_token += pool.there_and_back - asked.away;
   return forecast;
 }
 
-// Of places where promises are surely kept, the cheapest; then where they are forecast to be. Who is late
-// everywhere goes where it costs no one else the promise: to who is there and keeps it all the same, or else
-// where those that are there miss theirs by most, so that others get below and are not all a little late. Who
-// is promised no first token still goes where there is no queue, or where it is the shortest: the cheapest
-// pool would take all of them, whatever it can do. What it costs is the same on all instances of a pool, but
-// for what their caches have: busy or idle they are paid for, so that filling one before the next saves
-// nothing, and of equals the one with most to spare is taken.
-Location Router::cheapest(const Side& side, const RouteRequest& request, int from, Time now) {
+void Router::find_places(const Side& side, const RouteRequest& request, int from, Time now) {
   const int count = static_cast<int>(side.seats.size());
-  Location best;
-  std::tuple<int, double, double, double, double, double, std::int64_t> least;
+  places_.clear();
   for (int i = 0; i < count; ++i) {
     const Seat& seat = side.seats[(from + i) % count];
     if (!may(seat, request)) continue;
     const Location at{seat.pool, seat.instance, best_replica(seat, request)};
     const Forecast found = forecast(at, request, now);
-    const Miss miss = this->miss(seat, request, found, now);
-    const int grade = miss.surely <= 1 ? 0 : miss.forecast <= 1 ? 1 : !miss.breaks ? 2 : 3;
-    const double seconds = found.prompt_seconds + mean_output() * found.token_seconds;
-    const double cost = seconds * (priced_ ? pools_[seat.pool].usd_per_second : 1);
-    const double queue = request.of->goal.ttft.ns == 0 && found.queues ? found.first_token.seconds() : 0;
-    const double given_up = grade == 2 && miss.given_up > 1 ? 1 / miss.given_up : 0;
-    const std::tuple order(grade, given_up, grade > 0 ? miss.surely : 0, queue, cost, miss.surely,
-                           tokens_at(seat, at.replica, request));
-    if (best.pool >= 0 && order >= least) continue;
-    best = at;
+    const Time wait = pools_[seat.pool].role == PoolRole::kDecode ? found.room : found.first_token;
+    places_.push_back({at, found, miss(seat, request, found, now), wait});
+  }
+}
+
+// For how long those who are late may wait at one place while others are spared: as long as all places have
+// been busy, together, on top of what the least of them would wait. A load of up to twice what all can do
+// leaves no more than that over. What is more came at once: spared places would stand still while one works
+// it off. A place that has nothing to do is spared for nobody.
+Time Router::longest_queue(Time now) const {
+  const auto busy = [&](const Place& place) {
+    return instance({place.at.pool, place.at.instance}).busy_for(now);
+  };
+  Time all, longest = kForever;
+  for (const Place& place : places_) all = later(all, busy(place));
+  for (const Place& place : places_)
+    longest = std::min(longest, busy(place).ns == 0 ? place.wait : later(place.wait, all));
+  return longest;
+}
+
+// Of places where promises are surely kept, the cheapest; then where they are forecast to be. Who is late
+// everywhere goes where it costs no one else the promise: to who is there and keeps it all the same, or else
+// where those that are there miss theirs by most, so that others get below and are not all a little late, but
+// not behind a wait of more than `longest` there. Who is promised no first token still goes where there is no
+// queue, or where it is the shortest: the cheapest pool would take all of them, whatever it can do. What it
+// costs is the same on all instances of a pool, but for what their caches have: busy or idle they are paid
+// for, so that filling one before the next saves nothing, and of equals the one with most to spare is taken.
+Router::Order Router::order_of(const Place& place, const RouteRequest& request, Time longest) const {
+  const Miss& miss = place.miss;
+  const Forecast& found = place.found;
+  const bool heap = miss.given_up > 1 && place.wait > longest;
+  const int grade = miss.surely <= 1 ? 0 : miss.forecast <= 1 ? 1 : !miss.breaks && !heap ? 2 : 3;
+  const double seconds = found.prompt_seconds + mean_output() * found.token_seconds;
+  const double cost = seconds * (priced_ ? pools_[place.at.pool].usd_per_second : 1);
+  const double queue = request.of->goal.ttft.ns == 0 && found.queues ? found.first_token.seconds() : 0;
+  const double given_up = grade == 2 && miss.given_up > 1 ? 1 / miss.given_up : 0;
+  return {grade,
+          given_up,
+          grade > 0 ? miss.surely : 0,
+          queue,
+          cost,
+          miss.surely,
+          tokens_at({place.at.pool, place.at.instance}, place.at.replica, request)};
+}
+
+Location Router::cheapest(const Side& side, const RouteRequest& request, int from, Time now) {
+  find_places(side, request, from, now);
+  CHECK(!places_.empty(), "some place may have the request");
+  const Time longest = longest_queue(now);
+  const Place* best = nullptr;
+  Order least;
+  for (const Place& place : places_) {
+    const Order order = order_of(place, request, longest);
+    if (best != nullptr && order >= least) continue;
+    best = &place;
     least = order;
   }
-  return best;
+  return best->at;
 }
 
 std::optional<Time> Router::decoding_elsewhere(const RouteRequest& request, Time now) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "workloads/serving/system/forecast.h"
@@ -105,6 +106,16 @@ class Router {
     double given_up = 0;  // above 1: those of a class that is there are not, wherever it goes
   };
   Miss miss(const Seat& seat, const RouteRequest& request, const Forecast& found, Time now);
+  struct Place {  // where a request may go
+    Location at;
+    Forecast found;
+    Miss miss;
+    Time wait;  // until something comes of it there
+  };
+  void find_places(const Side& side, const RouteRequest& request, int from, Time now);
+  Time longest_queue(Time now) const;
+  using Order = std::tuple<int, double, double, double, double, double, std::int64_t>;  // the least is taken
+  Order order_of(const Place& place, const RouteRequest& request, Time longest) const;
   struct Margins {
     ForecastMargin first_token, per_token;
   };
@@ -129,6 +140,7 @@ class Router {
   std::vector<std::int64_t> joined_;                 // requests that were to decode, by instance
   std::vector<RecentRate> joining_;                  // the same, lately
   std::vector<Margins> margins_;                     // by pool and class
+  std::vector<Place> places_;                        // of the request that is routed
 };
 
 }  // namespace moebius
