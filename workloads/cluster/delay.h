@@ -1,6 +1,7 @@
 // A time that differs from case to case.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "hw/units.h"
@@ -15,7 +16,9 @@ struct Delay {
 
   Time draw(RandomStream& random) const {
     if (mean.ns == 0 || sigma == 0) return mean;
-    return time_from_seconds(mean.seconds() * std::exp(sigma * random.normal() - sigma * sigma / 2));
+    constexpr double kLongest = 1e9;  // longer than any course, so that it is not over before that is
+    const double drawn = mean.seconds() * std::exp(sigma * random.normal() - sigma * sigma / 2);
+    return time_from_seconds(std::min(drawn, kLongest));
   }
 };
 

@@ -13,7 +13,7 @@ Time scaled(Time time, double factor) {
   return {static_cast<std::int64_t>(std::floor(static_cast<double>(time.ns) * factor))};
 }
 
-constexpr std::int64_t kLatest = 64;  // that storage keeps, whatever their distance
+constexpr std::size_t kLatest = 64;  // that storage keeps, whatever their distance
 
 }  // namespace
 
@@ -97,15 +97,28 @@ void JobProgress::store(std::int64_t count, const std::function<Time(std::int64_
   if (count <= 0) return;
   const Time apart = count > 1 ? work_of(1) - work_of(0) : plan_.keep_every;
   const std::int64_t stride = apart.ns > 0 ? std::max<std::int64_t>(1, plan_.keep_every.ns / apart.ns) : 1;
-  const std::int64_t latest = std::max<std::int64_t>(0, count - kLatest);
+  const std::int64_t latest = std::max<std::int64_t>(0, count - static_cast<std::int64_t>(kLatest));
   for (std::int64_t i = 0; i < latest; i += stride) stored_.push_back(work_of(i));
   for (std::int64_t i = latest; i < count; ++i) stored_.push_back(work_of(i));
-  const auto all = static_cast<std::ptrdiff_t>(stored_.size());
-  std::vector<Time> kept{stored_.front()};
-  for (std::ptrdiff_t i = 1; i < all; ++i) {
-    if (i >= all - kLatest || stored_[i] - kept.back() >= plan_.keep_every) kept.push_back(stored_[i]);
+  thin_out();
+}
+
+// Those that are settled were found far enough apart before: looked at again and again, they would make a run
+// quadratic in its length.
+void JobProgress::thin_out() {
+  const std::size_t all = stored_.size();
+  std::size_t kept = settled_;
+  for (std::size_t i = settled_; i < all; ++i) {
+    const bool latest = i + kLatest >= all;
+    if (latest || stored_[i] - stored_[kept - 1] >= plan_.keep_every) stored_[kept++] = stored_[i];
+    if (!latest) settled_ = kept;
   }
-  stored_.swap(kept);
+  stored_.resize(kept);
+}
+
+void JobProgress::drop_last() {
+  stored_.pop_back();
+  settled_ = std::min(settled_, stored_.size());
 }
 
 Time JobProgress::end_of(Time work) const {
@@ -127,7 +140,7 @@ void JobProgress::back_to(Time done) {
   add(TimeItem::kRecomputed, lost);
   done_ = done;
   in_peers_ = std::min(in_peers_, done);
-  while (stored_.back() > done) stored_.pop_back();
+  while (stored_.back() > done) drop_last();
 }
 
 void JobProgress::back_to_storage() {
@@ -140,7 +153,7 @@ void JobProgress::back_to_peers() {
 }
 
 void JobProgress::back_before(Time done) {
-  while (stored_.size() > 1 && stored_.back() > done) stored_.pop_back();
+  while (stored_.size() > 1 && stored_.back() > done) drop_last();
   back_to_storage();
 }
 

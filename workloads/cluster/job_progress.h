@@ -47,6 +47,8 @@ class JobProgress {
  private:
   Time cycle() const { return interval_ + costs_.stall; }
   void store(std::int64_t count, const std::function<Time(std::int64_t)>& work_of);
+  void thin_out();
+  void drop_last();
   void keep(Time elapsed, Time done_before);
 
   CheckpointPlan plan_;
@@ -58,6 +60,7 @@ class JobProgress {
   Time phase_;                    // of the cycle in which the stretch began, that lay before it
   Time in_peers_;                 // work that peers hold
   std::vector<Time> stored_{{}};  // work that storage holds, the last one last; the beginning always
+  std::size_t settled_ = 1;       // of them, from the first on, that stay when later ones come
   JobCourse course_;
 };
 

@@ -292,6 +292,37 @@ TEST_CASE("faults come as often as their rate says") {
 
 // Young: sqrt(2 x 60 x 7200) = 929.5 s. Daly's next terms make it 918 s: 929.5 (1 + 0.0215 + 0.0005) - 60 +
 // ...
+TEST_CASE("faults and repairs beyond all clocks do not come") {
+  ClusterPlan rare = plan();
+  rare.faults[0].per_hour = 1e-18;
+  CHECK(only_job(rare).total() == 0);
+  // Of mean 31 years, and often a hundred times as long.
+  RandomStream random(1);
+  const Delay repair{{999'993'600'000'000'000}, 4};
+  for (int i = 0; i < 10'000; ++i) REQUIRE(repair.draw(random) <= Time{1'000'000'000'000'000'000});
+}
+
+// Every 10 minutes a fault that is survived, and then results of the first hour turn out to be wrong.
+TEST_CASE("of old checkpoints those stay that are far enough apart however often a job was stopped") {
+  ClusterPlan often = plan();
+  often.checkpoint.interval = {kHour.ns / 60};
+  often.checkpoint.keep_every = {10 * kHour.ns};
+  often.checkpoint.storage = {6e12};
+  often.detection.crash = often.detection.silent = {};
+  often.recovery = {};
+  for (int i = 1; i < 590; ++i) often.trace.push_back({{i * kHour.ns / 6}, 0, 1});
+  often.faults.push_back({.name = "wrong", .effect = FailureEffect::kSilent, .nodes = 0});
+  often.detection.recall = 0;
+  often.detection.silent.mean = {50 * kHour.ns};
+  often.trace.push_back({{46 * kHour.ns + kHour.ns / 60}, 0, 2});
+  std::ranges::sort(often.trace, {}, [](const FailureInTrace& fault) { return fault.time; });
+  const JobCourse course = only_job(often);
+  CHECK(sum(course) == often.duration);
+  // Found at 96 h: the last one kept from before 46 h is at most 10 h older.
+  CHECK(course.of(TimeItem::kRecomputed).seconds() / 3600 > 49);
+  CHECK(course.of(TimeItem::kRecomputed).seconds() / 3600 < 62);
+}
+
 TEST_CASE("the published intervals") {
   CHECK(young_interval(60_s, 7200_s).seconds() == Approx(929.516).epsilon(1e-5));
   const double root = std::sqrt(60.0 / 14400);

@@ -7,11 +7,10 @@
 
 namespace moebius {
 
-namespace {}
-
 void QueueRun::next_fault() {
-  if (total_rate_ > 0)
-    push(now_ + time_from_seconds(-std::log(random_.unit()) * 3600 / total_rate_), Event::What::kFault);
+  if (total_rate_ <= 0) return;
+  const double gap = -std::log(random_.unit()) * 3600 / total_rate_;  // of rare faults beyond all clocks
+  if (gap < (in_.cluster.duration - now_).seconds()) push(now_ + time_from_seconds(gap), Event::What::kFault);
 }
 
 // A job's own software, of any job.
