@@ -52,6 +52,7 @@ void tidy_up(int signal) {
 }  // namespace
 
 void tidy_up_when_interrupted() {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow: what writes it is told, and says so
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action {};
     sigaction(signal, nullptr, &action);

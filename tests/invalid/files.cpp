@@ -293,6 +293,31 @@ TEST_CASE("outputs are made sure of before the work") {
   CHECK(full.err == "moebius: standard output: cannot be written: No space left on device\n");
 }
 
+TEST_CASE("a file that may not grow leaves a sentence and nothing beside it") {
+  const Scratch scratch;
+  const Finished cut = run("ulimit -f 8; " + std::string(MOEBIUS_BINARY) + " run " + kSmoke +
+                           "train-small.json --out " + scratch.path("run"));
+  CHECK(cut.exit_code == 1);
+  CHECK(cut.err == "moebius: " + scratch.path("run/timeline.mtl") + ": cannot be written: File too large\n");
+  CHECK(std::filesystem::is_empty(scratch.path("run")));
+}
+
+TEST_CASE("a report that is not of the timeline beside it is refused") {
+  const Scratch scratch;
+  const std::string a = scratch.path("a"), b = scratch.path("b"), file = scratch.path("a/report.json");
+  const auto made = [](const std::string& of, const std::string& out) {
+    REQUIRE(run_moebius("run " + kSmoke + of + " --out " + out).exit_code == 0);
+  };
+  made("moe-layer.json", a);
+  made("moe-layer.json --seed 2", b);
+  std::filesystem::copy_file(b + "/report.json", file, std::filesystem::copy_options::overwrite_existing);
+  const std::string sentence = file +
+                               ": expected the report of the run whose timeline is beside it, of seed \"1\", "
+                               "found one of seed \"2\"";
+  refused("compare " + a + " " + b, 2, sentence);
+  refused("report " + a + " --html " + scratch.path("page.html"), 2, sentence);
+}
+
 TEST_CASE("a folder of data that cannot be read counts for something") {
   const Scratch scratch;
   std::filesystem::create_directories(scratch.path("list/profiles"));

@@ -15,7 +15,9 @@ RunData::RunData(const std::string& given_path)
   counters = counter_tracks(tables());
   const std::filesystem::path beside = std::filesystem::path(columns.name()).parent_path() / "report.json";
   try {
-    report = load_report(beside.string()).root;
+    Value beside_it = load_report(beside.string()).root;
+    require_one_run(beside.string(), beside_it, columns);
+    report = std::move(beside_it);
   } catch (const Error& error) {
     report_trouble = error.what();
   }

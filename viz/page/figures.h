@@ -16,6 +16,7 @@ class Figures {
   // Reads DIRECTORY/report.json; input_error when there is none, or it is no report.
   explicit Figures(const std::string& directory);
   explicit Figures(Document report) : report_(std::move(report)) {}
+  const Value& report() const { return report_.root; }
 
   std::optional<double> number(std::string_view path) const;
   std::string text(std::string_view path) const;    // empty when there is none

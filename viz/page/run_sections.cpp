@@ -134,6 +134,7 @@ std::string carried_by(const Figures& tier) {
 
 RunOnPage::RunOnPage(const std::string& directory) : name(directory), figures(directory) {
   if (std::filesystem::exists(directory + "/timeline.mtl")) spans.emplace(timeline_path(directory));
+  if (spans) require_one_run(directory + "/report.json", figures.report(), *spans);
 }
 
 std::vector<std::string> headline_paths(const Figures& figures) {

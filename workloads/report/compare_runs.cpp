@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "workloads/report/figure_differences.h"
 #include "workloads/report/loss_curves.h"
 #include "workloads/report/network_comparison.h"
@@ -50,9 +52,19 @@ std::string faults_of(const MappedTimeline& run, const char* name) {
   return text;
 }
 
+// Of a timeline alone nobody knows.
+void require_own_report(const std::string& run) {
+  const std::filesystem::path timeline = timeline_path(run);
+  const std::string file = (timeline.parent_path() / "report.json").string();
+  std::error_code none;
+  if (std::filesystem::exists(file, none))
+    require_one_run(file, load_report(file).root, SpanColumns(timeline.string()));
+}
+
 }  // namespace
 
 std::string compare_runs(const std::string& run_a, const std::string& run_b) {
+  for (const std::string& run : {run_a, run_b}) require_own_report(run);
   const MappedTimeline a(timeline_path(run_a)), b(timeline_path(run_b));
   const LossCurve loss_a = loss_curve(run_a), loss_b = loss_curve(run_b);
   const std::optional<LossComparison> losses = compare_losses(loss_a, loss_b);

@@ -1,6 +1,9 @@
 #include "workloads/report/run_directory.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -9,6 +12,7 @@
 #include <filesystem>
 
 #include "hw/error.h"
+#include "hw/json_text.h"
 #include "workloads/report/heat_map.h"
 
 namespace moebius {
@@ -22,6 +26,11 @@ void make_directory(const fs::path& directory) {
   fs::create_directories(directory, error);
   if (error)
     throw run_error(fmt::format("{}: cannot create the directory: {}", directory.string(), error.message()));
+}
+
+std::string text_of(const Value* value) {
+  if (value == nullptr) return "";
+  return value->kind == Value::Kind::kString ? value->text : value->excerpt();
 }
 
 std::string fact_of(const Timeline& timeline, std::string_view name) {
@@ -42,6 +51,16 @@ void write_picture(const std::string& path, const std::string& picture) {
 
 }  // namespace
 
+DirectoryLock::DirectoryLock(const std::string& directory)
+    : descriptor_(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  while (descriptor_ >= 0 && flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+  }
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
 void require_directory(const std::string& directory, std::initializer_list<const char*> files) {
   make_directory(directory);
   for (const char* name : files) require_writable((fs::path(directory) / name).string());
@@ -53,6 +72,7 @@ void require_run_directory(const std::string& directory) {
 
 void write_run(const std::string& directory, const RunTexts& texts, const Timeline& timeline) {
   make_directory(directory);
+  const DirectoryLock lock(directory);
   const fs::path base(directory);
   save_timeline(timeline, (base / "timeline.mtl").string());
   write_file((base / "report.txt").string(), texts.text);
@@ -94,6 +114,21 @@ Document load_report(const std::string& file) {
       throw input_error(fmt::format("{}: /{}: expected an object, found {}", file, key, part->excerpt()));
   }
   return report;
+}
+
+void require_one_run(const std::string& file, const Value& report, const SpanColumns& timeline) {
+  const Value* provenance = report.find("provenance");
+  const bool told = provenance != nullptr && provenance->kind == Value::Kind::kObject;
+  const std::array<std::array<std::string, 3>, 3> facts{
+      {{"scenario", text_of(report.find("scenario")), timeline.fact("scenario")},
+       {"seed", text_of(report.find("seed")), timeline.fact("seed")},
+       {"schedule", told ? text_of(provenance->find("schedule")) : "", timeline.fact("schedule_hash")}}};
+  for (const auto& [what, here, there] : facts)
+    if (!here.empty() && !there.empty() && here != there)
+      throw input_error(
+          fmt::format("{}: expected the report of the run whose timeline is beside it, of {} {}, "
+                      "found one of {} {}",
+                      file, what, json_excerpt(there), what, json_excerpt(here)));
 }
 
 std::string timeline_path(const std::string& run) {

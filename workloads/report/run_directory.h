@@ -8,6 +8,7 @@
 
 #include "hw/document.h"
 #include "hw/new_file.h"
+#include "workloads/schedule/span_columns.h"
 #include "workloads/schedule/timeline.h"
 
 namespace moebius {
@@ -22,7 +23,20 @@ struct RunTexts {
 void require_directory(const std::string& directory, std::initializer_list<const char*> files);
 void require_run_directory(const std::string& directory);
 
-// Creates it, too, and writes the files.
+// While files get their names there: whoever writes others with a lock waits, so that what stays is all of
+// one run. Where the system knows no locks of directories there is none.
+class DirectoryLock {
+ public:
+  explicit DirectoryLock(const std::string& directory);
+  ~DirectoryLock();
+  DirectoryLock(const DirectoryLock&) = delete;
+  DirectoryLock& operator=(const DirectoryLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
+// Creates it, too, and writes the files, after those of others who write a run there now.
 void write_run(const std::string& directory, const RunTexts& texts, const Timeline& timeline);
 
 // Where runs are written: the directory that was asked for, or one of this process that goes away with the
@@ -47,5 +61,8 @@ std::string timeline_path(const std::string& run);
 // A run's report.json, by its file: whatever it is made of has the form that reports give it, else
 // input_error.
 Document load_report(const std::string& file);
+// input_error where they say of themselves that they are of different runs: what was copied together, or
+// written by one run over another's. `file`: the report's.
+void require_one_run(const std::string& file, const Value& report, const SpanColumns& timeline);
 
 }  // namespace moebius

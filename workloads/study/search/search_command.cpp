@@ -117,6 +117,7 @@ void leave_files(const SearchArguments& arguments, const Document& document, con
     write_file(arguments.write,
                winner(document, result, std::filesystem::path(arguments.write).parent_path()));
   if (arguments.out.empty()) return;
+  const DirectoryLock lock(arguments.out);
   const std::filesystem::path out(arguments.out);
   write_file((out / "report.json").string(), to_json(result));
   write_file((out / "report.txt").string(), to_text(result, shown));
