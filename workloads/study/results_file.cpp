@@ -15,6 +15,7 @@ namespace {
 constexpr int kApplication = 0x4d6f6562;  // "Moeb": tells our files from others
 constexpr int kFormat = 1;
 
+constexpr const char* kNumTables = "SELECT count(*) FROM sqlite_master";
 constexpr const char* kTables = R"(
 CREATE TABLE studies(id INTEGER PRIMARY KEY, name TEXT NOT NULL, file TEXT NOT NULL, means TEXT NOT NULL,
                      UNIQUE(name, file, means));
@@ -42,6 +43,7 @@ struct ResultsFile::Connection {
   void run(const char* sql) const {
     if (sqlite3_exec(file, sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail();
   }
+  void make_tables() const;
 };
 
 namespace {
@@ -98,6 +100,15 @@ std::int64_t pragma(sqlite3* file, const std::string& path, const char* sql) {
 
 }  // namespace
 
+// Another process that found the file empty, too, may have been faster: from the first statement on it waits.
+void ResultsFile::Connection::make_tables() const {
+  run("BEGIN IMMEDIATE");
+  if (pragma(file, path, kNumTables) == 0)
+    run(fmt::format("{} PRAGMA application_id = {}; PRAGMA user_version = {}", kTables, kApplication, kFormat)
+            .c_str());
+  run("COMMIT");
+}
+
 // Beside the file lies its log while it is open: what is not in the one is in the other.
 ResultsFile::ResultsFile(const std::string& path) : connection_(std::make_unique<Connection>()) {
   Connection& connection = *connection_;
@@ -109,22 +120,19 @@ ResultsFile::ResultsFile(const std::string& path) : connection_(std::make_unique
     throw input_error(fmt::format("{}: {}", path, sqlite3_errmsg(connection.file)));
   sqlite3_busy_timeout(connection.file, 60'000);
   sqlite3_stmt* probe = nullptr;
-  if (sqlite3_prepare_v2(connection.file, "SELECT count(*) FROM sqlite_master", -1, &probe, nullptr) !=
-      SQLITE_OK)
+  if (sqlite3_prepare_v2(connection.file, kNumTables, -1, &probe, nullptr) != SQLITE_OK)
     throw input_error(
         fmt::format("{}: expected a file of results, found {}", path, sqlite3_errmsg(connection.file)));
-  const bool empty = sqlite3_step(probe) == SQLITE_ROW && sqlite3_column_int64(probe, 0) == 0;
+  const bool read = sqlite3_step(probe) == SQLITE_ROW;
+  const bool empty = read && sqlite3_column_int64(probe, 0) == 0;
   sqlite3_finalize(probe);
+  if (!read) connection.fail();
   if (!empty && pragma(connection.file, path, "PRAGMA application_id") != kApplication)
     throw input_error(fmt::format("{}: expected a file of results, found another program's tables", path));
   if (const auto format = pragma(connection.file, path, "PRAGMA user_version"); !empty && format != kFormat)
     throw input_error(fmt::format("{}: results of format {}, expected {}", path, format, kFormat));
   connection.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
-  if (!empty) return;
-  connection.run(
-      fmt::format("BEGIN IMMEDIATE; {} PRAGMA application_id = {}; PRAGMA user_version = {}; COMMIT", kTables,
-                  kApplication, kFormat)
-          .c_str());
+  if (empty) connection.make_tables();
 }
 
 ResultsFile::~ResultsFile() = default;

@@ -1,8 +1,10 @@
 // Studies: what a file means, which points it has, what its results say.
 #include "workloads/study/study.h"
 
+#include <atomic>
 #include <filesystem>
 #include <set>
+#include <thread>
 
 #include "hw/error.h"
 #include "tests/catch.h"
@@ -40,6 +42,25 @@ TEST_CASE("a study has every combination of values and cases, seeds fastest") {
 {"/a": 2, "/c": [3]} 5
 {"/a": 2, "/c": [3]} 6
 )");
+}
+
+TEST_CASE("studies that begin together on a new file of results share its tables") {
+  for (int round = 0; round < 20; ++round) {
+    const test::Scratch scratch;
+    std::atomic<int> opened = 0;
+    std::vector<std::thread> together;
+    for (int i = 0; i < 8; ++i)
+      together.emplace_back([&] {
+        try {
+          const ResultsFile file(scratch.path("results.db"));
+          ++opened;
+        } catch (const Error& error) {
+          WARN(error.what());
+        }
+      });
+    for (std::thread& one : together) one.join();
+    REQUIRE(opened == 8);
+  }
 }
 
 TEST_CASE("without seeds a study has the seed of its base") {
