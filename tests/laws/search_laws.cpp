@@ -115,6 +115,19 @@ TEST_CASE("no plan runs faster at alpha-beta or fits into less than its bounds s
   CHECK(compared == 96);
 }
 
+TEST_CASE("a stage counts once whoever asks first and for what") {
+  const Library library("");
+  const TrainingSpace space(training_problem(1), library, training_space(1), false);
+  StageProbes probes(space.scenario(), "");
+  std::mt19937 random(1);
+  const auto [degrees, bundle] = drawn_plan(space, space.groups(), random);
+  const TrainingSpace::Legal plan = space.plan_of(degrees, bundle);
+  const StageSlice slice = probes.slices(plan.plan)->front();
+  for (const bool weighed : {false, true, false})
+    probes.part(plan.plan, plan.workload, slice, Costing{}, weighed);
+  CHECK(probes.lowered() == 1);
+}
+
 // Of everything that a plan can switch on: from coarse to fine, each level by itself.
 TEST_CASE("no level of bounds says more than a run at alpha-beta takes") {
   const Library library("");

@@ -73,7 +73,7 @@ class StageProbes {
   // A slice of the model by itself, without neighbours; `weighed`: with what it holds.
   std::shared_ptr<const ChunkFacts> part(const TrainingPlan& plan, const TrainingWorkload& workload,
                                          const StageSlice& slice, Costing costing, bool weighed);
-  std::size_t lowered() const { return lowered_; }  // stages, so far
+  std::size_t lowered() const { return lowered_; }  // different stages, so far
 
   // The layers of each stage; remembered by the number of stages where the plan does not give its own cuts.
   std::shared_ptr<const std::vector<StageSlice>> slices(const TrainingPlan& plan);
