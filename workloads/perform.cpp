@@ -86,11 +86,37 @@ std::vector<PhaseTime> perform_phases(Job& job, const StartExecutor& start, cons
   return times;
 }
 
+// Requests as they come, with a bar: of a file nobody knows how many there will be.
+class ShownTraffic : public TrafficStream {
+ public:
+  ShownTraffic(TrafficStream& traffic, std::int64_t requests, bool quiet)
+      : traffic_(traffic), requests_(requests) {
+    if (!quiet) bar_.emplace();
+  }
+
+  bool next(TrafficRequest& request) override {
+    if (++taken_ % kAtOnce == 0 && bar_) show();
+    return traffic_.next(request);
+  }
+
+ private:
+  static constexpr std::int64_t kAtOnce = 256;
+  void show() {
+    if (requests_ > 0) return bar_->show(static_cast<double>(taken_) / static_cast<double>(requests_));
+    bar_->show(0, fmt::format("{} requests", taken_));
+  }
+
+  TrafficStream& traffic_;
+  std::int64_t requests_, taken_ = 0;
+  std::optional<ProgressBar> bar_;
+};
+
 // Errors of rows say their file; those of what rows are to each other do not.
-kv::ReplayFigures replayed_figures(const KvReplayWorkload& replayed) {
+kv::ReplayFigures replayed_figures(const KvReplayWorkload& replayed, bool quiet) {
   const std::unique_ptr<TrafficStream> traffic = open_traffic(replayed.traffic);
+  ShownTraffic shown(*traffic, replayed.traffic.file ? 0 : replayed.traffic.generator.requests, quiet);
   try {
-    return kv::replay(*traffic, replayed.cache);
+    return kv::replay(shown, replayed.cache);
   } catch (const Error& error) {
     const std::string sentence = error.what();
     if (!replayed.traffic.file || !sentence.starts_with("request ")) throw;
@@ -99,11 +125,11 @@ kv::ReplayFigures replayed_figures(const KvReplayWorkload& replayed) {
 }
 
 // No devices and no schedule: requests against an index, whose clock is the trace's.
-Outcome perform_replay(const Job& job, std::chrono::steady_clock::time_point started) {
+Outcome perform_replay(const Job& job, std::chrono::steady_clock::time_point started, bool quiet) {
   const KvReplayWorkload& replayed = *job.scenario.replay;
   Outcome outcome;
   outcome.report.scenario = &job.scenario;
-  outcome.report.replay = replayed_figures(replayed);
+  outcome.report.replay = replayed_figures(replayed, quiet);
   RunFacts& facts = outcome.report.facts;
   facts.executor = "sim";
   facts.detail = "blocks";
@@ -123,7 +149,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   if (job.scenario.operations && job.scenario.operations->queueing) return perform_queues(job, start, hooks);
   if (job.scenario.operations) return perform_cluster(job, start);
   const auto started = std::chrono::steady_clock::now();
-  if (job.scenario.replay) return perform_replay(job, started);
+  if (job.scenario.replay) return perform_replay(job, started, hooks.quiet);
   const std::vector<PhaseTime> phases = perform_phases(job, start, hooks);
   ObservedWorkload workload(job.workload(), hooks.observer, hooks.barrier);
   RecorderOptions kept = job.scenario.timeline;

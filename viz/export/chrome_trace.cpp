@@ -11,6 +11,7 @@
 #include "viz/data/op_names.h"
 #include "viz/data/transfers.h"
 #include "viz/export/output_file.h"
+#include "workloads/progress_bar.h"
 
 namespace moebius::viz {
 namespace {
@@ -27,6 +28,7 @@ class ChromeWriter {
     name_rows();
     for (std::size_t i = 0; i < run_.size(); ++i) {
       span(i);
+      if (i % kShowEvery == 0) bar_.show(static_cast<double>(i) / static_cast<double>(run_.size()));
       if (i % kForgetEvery == 0 && i > 0) run_.forget(i - kForgetEvery, kForgetEvery);
     }
     for (const CounterSample& sample : run_.tables().samples) counter(sample);
@@ -151,6 +153,7 @@ class ChromeWriter {
 
   const SpanColumns& run_;
   OutputFile file_;
+  ProgressBar bar_;
   std::vector<std::string> texts_;  // by row of ops
   bool first_ = true;
 };

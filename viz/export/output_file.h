@@ -11,6 +11,7 @@
 namespace moebius::viz {
 
 inline constexpr std::size_t kForgetEvery = 1 << 16;  // spans: those that are written leave memory
+inline constexpr std::size_t kShowEvery = 1 << 12;    // the same, until the bar moves
 
 class OutputFile {
  public:

@@ -8,6 +8,7 @@
 #include "viz/data/transfers.h"
 #include "viz/export/output_file.h"
 #include "viz/export/protobuf_message.h"
+#include "workloads/progress_bar.h"
 
 namespace moebius::viz {
 namespace {
@@ -47,6 +48,7 @@ class PerfettoWriter {
     for (std::size_t c = 0; c < tables_.class_ranks.size(); ++c) describe_class(static_cast<std::int32_t>(c));
     for (std::size_t i = 0; i < run_.size(); ++i) {
       span(i);
+      if (i % kShowEvery == 0) bar_.show(static_cast<double>(i) / static_cast<double>(run_.size()));
       if (i % kForgetEvery == 0 && i > 0) run_.forget(i - kForgetEvery, kForgetEvery);
     }
     for (const CounterSample& sample : tables_.samples) counter(sample);
@@ -194,6 +196,7 @@ class PerfettoWriter {
   const SpanColumns& run_;
   const Timeline& tables_;
   OutputFile file_;
+  ProgressBar bar_;
   ProtobufMessage packet_, event_, annotation_;  // kept for their memory
   std::vector<bool> described_;
   std::map<std::uint32_t, std::uint64_t> flows_;                             // span to id

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <map>
@@ -19,6 +20,7 @@
 
 #include "hw/error.h"
 #include "hw/json_text.h"
+#include "workloads/progress_bar.h"
 
 namespace moebius::viz {
 
@@ -36,6 +38,9 @@ class Characters {
   explicit Characters(const std::string& path) : file_(gzopen(path.c_str(), "rb"), gzclose), block_(1 << 18) {
     if (!file_) throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
     gzbuffer(file_.get(), 1 << 18);
+    std::error_code none;  // of a pipe
+    bytes_ = static_cast<double>(std::filesystem::file_size(path, none));
+    if (none) bytes_ = 0;
     fill();
   }
   bool at_end() const { return at_ == size_; }
@@ -54,6 +59,7 @@ class Characters {
     gzerror(file_.get(), &failure_);
     size_ = got > 0 ? static_cast<std::size_t>(got) : 0;
     at_ = 0;
+    if (bytes_ > 0) bar_.show(static_cast<double>(gzoffset(file_.get())) / bytes_);
   }
 
   std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
@@ -61,6 +67,8 @@ class Characters {
   std::size_t at_ = 0, size_ = 0;
   std::int64_t taken_ = 0;
   int failure_ = Z_OK;
+  double bytes_ = 0;  // of the file; 0: not known
+  ProgressBar bar_;
 };
 
 // As an iterator, which is how the parser takes them; both ends point to the same characters.
