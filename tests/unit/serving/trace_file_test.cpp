@@ -205,6 +205,18 @@ TEST_CASE("a mix of clients comes at the sum of their rates with the lengths of 
       Catch::Contains("/clients/0/input_tokens: expected lengths from 1 to 16777216 with a share each"));
 }
 
+TEST_CASE("rows of a trace are known by what they hold whatever their file is called") {
+  const test::Scratch scratch;
+  for (const std::string& rows : {kRow, kRow + "\n" + kRow, "\n" + kRow + "\n"}) {
+    const auto requests = all_of(*open_trace({scratch.write("rows.json", rows)}));
+    REQUIRE(!requests.empty());
+    CHECK(requests.back().input_tokens == 600);
+  }
+  CHECK_THROWS_WITH(all_of(*open_trace({scratch.write("rows.json", kRow + "\n{")})),
+                    Catch::Contains("rows.json:2: "));
+  CHECK_THROWS_WITH(open_trace({scratch.write("empty.json", "{}")}), Catch::Contains("\"requests\""));
+}
+
 TEST_CASE("arrivals of one stamp spread to the next one") {
   const auto at = [](int ms) {
     return std::string(R"({"timestamp": )") + std::to_string(ms) +

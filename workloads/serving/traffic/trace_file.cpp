@@ -1,5 +1,7 @@
 #include "workloads/serving/traffic/trace_file.h"
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,6 +13,10 @@
 
 namespace moebius {
 namespace {
+
+// Of which every row of a JSONL trace has one, and a mix of clients none.
+constexpr std::array kKeysOfRows{"input_length", "timestamp", "delay",
+                                 "tool_wait_ms", "schema",    "event_type"};
 
 // By the first line that is not empty.
 TraceFormat format_of(LineReader& lines, const std::string& path) {
@@ -26,6 +32,22 @@ TraceFormat format_of(LineReader& lines, const std::string& path) {
   row.parse(line);
   return row.text("schema") == "dynamo.request.trace.v1" || row.has("event_type") ? TraceFormat::kDynamo
                                                                                   : TraceFormat::kMooncake;
+}
+
+// A .json file is a mix of clients, unless its first line is the whole of a request: rows are known by what
+// they hold, whatever their file is called.
+bool is_client_mix(const TraceFile& file) {
+  if (file.format != TraceFormat::kAuto || !file.path.ends_with(".json")) return false;
+  LineReader lines(file.path);
+  JsonRow row(lines, "hash_ids");
+  try {
+    std::string line;
+    while (lines.next(line) && line.empty()) continue;
+    row.parse(line);
+  } catch (const Error&) {
+    return true;  // more lines than one, or none that is right: its reader says what is wrong
+  }
+  return std::ranges::none_of(kKeysOfRows, [&](const char* key) { return row.has(key); });
 }
 
 class SpreadArrivals : public TrafficStream {

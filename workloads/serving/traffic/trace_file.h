@@ -1,13 +1,15 @@
 // Traffic out of a file. The forms that are read:
 //   mooncake        JSONL (kvcache-ai/Mooncake): timestamp (ms), input_length, output_length, hash_ids; also
 //                   session_id, delay and tool_wait_ms (ms) in place of or beside a timestamp, block_size;
-//                   other keys of peers (request_id, wait_for, branches, text_input, ...) are passed over
+//                   other keys of peers (request_id, wait_for, branches, text_input, ...) are passed over;
+//                   input_length is 1 or more, output_length of 0 counts as 1: a prompt ends in a token
 //   mooncake-delta  the same, with rows that hold only what is new: input, output and blocks of a session's
 //                   rows before come first, until prefix_reset
 //   dynamo          JSONL "dynamo.request.trace.v1": its request_end rows, by the time they were received
 //   azure           CSV (Azure/AzurePublicDataset): TIMESTAMP, ContextTokens, GeneratedTokens, NumImages
 //   burstgpt        CSV (HPMLL/BurstGPT): Timestamp (s), Request tokens, Response tokens, Session ID; rows
-//                   without a response failed and are left out. And a .json file: see client_mix.h
+//                   without a response failed and are left out. And a .json file whose first line is no row:
+//                   see client_mix.h
 // A row that is not right is an input_error with its line; so is a file without a request.
 #pragma once
 
