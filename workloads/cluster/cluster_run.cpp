@@ -85,9 +85,8 @@ ClusterRun::ClusterRun(const ClusterPlan& plan, std::uint64_t seed,
 // All faults together are one Poisson process: the next one, then what it is.
 void ClusterRun::next_fault() {
   if (total_rate_ <= 0) return;
-  const double gap = -std::log(random_.unit()) * 3600 / total_rate_;  // of rare faults beyond all clocks
-  if (gap < (plan_.duration - now_).seconds())
-    push(now_ + time_from_seconds(gap), PendingEvent::What::kFault);
+  const double gap = -std::log(random_.unit()) * 3600 / total_rate_, left = (plan_.duration - now_).seconds();
+  if (gap < left) push(now_ + time_from_seconds(gap), PendingEvent::What::kFault);  // rare ones never come
 }
 
 ClusterCourse ClusterRun::run() {
