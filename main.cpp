@@ -152,7 +152,7 @@ int run_body(const RunArguments& arguments) {
   require_apart("--dump", arguments.dump, arguments.scenario.file);
   Job job = arguments.scenario.read();
   if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
-  if (arguments.json && lacks_memory(job)) print(report_json(job.scenario, *job.memory));
+  if (arguments.json && lacks_memory(job)) print(unfit_json(job.scenario, *job.memory));
   require_fit(job);
   require_network(job, arguments.simulation(), arguments.driver.has_value());
   if (arguments.explain) keep_ops(job.scenario);

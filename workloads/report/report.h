@@ -66,7 +66,7 @@ struct Report {
 
 std::string report_json(const Report& report);  // ends with a newline
 // Of a job that is not run since it does not fit: what it needs.
-std::string report_json(const Scenario& scenario, const MemoryReport& memory);
+std::string unfit_json(const Scenario& scenario, const MemoryReport& memory);
 std::string report_text(const Report& report);
 std::string memory_text(const MemoryReport& memory);  // the breakdown by kind of the fullest rank
 

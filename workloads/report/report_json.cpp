@@ -378,7 +378,7 @@ std::string report_json(const Report& report) {
   return json.dump(2) + "\n";
 }
 
-std::string report_json(const Scenario& scenario, const MemoryReport& memory) {
+std::string unfit_json(const Scenario& scenario, const MemoryReport& memory) {
   const Json json = {{"scenario", scenario.name},
                      {"kind", to_string(scenario.kind)},
                      {"seed", scenario.seed},

@@ -37,7 +37,8 @@ TraceFormat format_of(LineReader& lines, const std::string& path) {
 // A .json file is a mix of clients, unless its first line is the whole of a request: rows are known by what
 // they hold, whatever their file is called.
 bool is_client_mix(const TraceFile& file) {
-  if (file.format != TraceFormat::kAuto || !file.path.ends_with(".json")) return false;
+  const bool named = file.path.ends_with(".json") || file.path.ends_with(".json.gz");
+  if (file.format != TraceFormat::kAuto || !named) return false;
   LineReader lines(file.path);
   JsonRow row(lines, "hash_ids");
   try {
@@ -112,11 +113,6 @@ class WithRequests : public TrafficStream {
 std::unique_ptr<TrafficStream> with_requests(std::unique_ptr<TrafficStream> rows, const std::string& path,
                                              std::string expected = "") {
   return std::make_unique<WithRequests>(std::move(rows), path, std::move(expected));
-}
-
-bool is_client_mix(const TraceFile& file) {
-  return file.format == TraceFormat::kAuto &&
-         (file.path.ends_with(".json") || file.path.ends_with(".json.gz"));
 }
 
 }  // namespace
