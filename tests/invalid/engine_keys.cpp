@@ -143,7 +143,8 @@ TEST_CASE("layers that keep their window alone are refused where all have to kee
         "/plan/cache/windows: pages that are carried out op by op hold all layers: expected \"all\", found "
         "\"window\"");
   check(kWindows, "/plan/cache/dram", R"({"capacity": "100 GB"})",
-        "/plan/cache/windows: blocks in tiers below device memory hold all layers");
+        "/plan/cache/windows: blocks in tiers below device memory hold all layers: expected \"all\", found "
+        "\"window\"");
 }
 
 TEST_CASE("how 8-bit products are scaled counts where there are some") {

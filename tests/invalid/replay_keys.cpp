@@ -31,11 +31,13 @@ TEST_CASE("a replay is refused for a wrong key") {
        {"/cache/structure", "tree",
         "/cache/structure: expected one of \"hash\", \"trie\", \"hybrid\", found \"tree\" (did you mean "
         "\"trie\"?)"},
-       {"/cluster", "{}", R"(/cluster: unknown key "cluster"; known are "$schema", "cache", "expect", "extends", "kind", "moebius", "name", "seed", "workload")"}});
+       {"/cluster", "{}",
+        R"(/cluster: unknown key "cluster"; known are "$schema", "cache", "expect", "extends", "kind", "moebius", "name", "seed", "workload")"}});
 }
 
 TEST_CASE("a path stands in for the generator and null for an endless cache") {
-  CHECK(refusal("smoke/kv-replay.json", "/workload/trace/path", "anything.jsonl") == "");
+  const std::string file = MOEBIUS_SOURCE_DIR "/README.md";  // rows are read by the run
+  CHECK(refusal("smoke/kv-replay.json", "/workload/trace/path", file) == "");
   CHECK(refusal("smoke/kv-replay.json", "/cache/capacity_blocks", "null") == "");
 }
 

@@ -59,8 +59,11 @@ TEST_CASE("a whole service says what does not fit together") {
   CHECK_THAT(refusal(kApart, {{"/workload/trace/path", "a.jsonl"}, {"/workload/trace/requests", "50"}}),
              Catch::EndsWith(beside));
   // A path on the command line stands in for what the file says.
-  CHECK(refusal(kApart, "/workload/trace/path", "a.jsonl") == "");
-  CHECK(refusal(kApart, "/workload/trace", R"({"path": "a.jsonl", "block_tokens": 512})") == "");
+  const std::string file = MOEBIUS_SOURCE_DIR "/README.md";  // its rows are read by the run
+  CHECK(refusal(kApart, "/workload/trace/path", file) == "");
+  CHECK(refusal(kApart, "/workload/trace", R"({"path": ")" + file + R"(", "block_tokens": 512})") == "");
+  CHECK(refusal(kApart, "/workload/trace/path", "a.jsonl") ==
+        "s.json: --set /workload/trace/path: expected a trace file, found none: a.jsonl");
   check(kApart, "/workload/trace/input", "100",
         "/workload/trace/input: \"input\" counts only with generator \"batch\"");
 }
