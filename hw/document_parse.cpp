@@ -152,7 +152,7 @@ class ExactLexer {
   bool number_unsigned(std::uint64_t value) {
     constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
     if (value <= kLargest) return number_integer(static_cast<std::int64_t>(value));
-    return number_float(static_cast<double>(value), {});
+    return number_float(static_cast<double>(value), std::to_string(value));
   }
   bool number_float(double value, const std::string& token) { return builder_.number(value, token, mark_); }
   bool string(const std::string& value) { return builder_.string(value, mark_ + 1); }
