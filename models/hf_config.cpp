@@ -80,15 +80,37 @@ const HfFamily* find_family(std::string_view model_type) {
                          suggestion(model_type, known), fmt::join(known, ", ")));
 }
 
+// The scales of a checkpoint of 8 bits, as three tools write them: DeepSeek's blocks or one for each tensor
+// ("fp8"), compressed-tensors of which the first group counts, and ModelOpt.
+std::optional<Fp8Scales> checkpoint_scales(HfKeys& keys) {
+  if (!keys.has("quantization_config")) return {};
+  HfKeys config = keys.object("quantization_config");
+  const std::string method = config.text_or("quant_method", "");
+  if (method == "fp8") return config.has("weight_block_size") ? Fp8Scales::kBlock : Fp8Scales::kTensor;
+  if (method == "modelopt" && config.text_or("quant_algo", "") == "FP8") return Fp8Scales::kTensor;
+  if (method != "compressed-tensors" || !config.has("config_groups")) return {};
+  HfKeys groups = config.object("config_groups");
+  if (!groups.has("group_0")) return {};
+  HfKeys group = groups.object("group_0");
+  if (!group.has("weights")) return {};
+  HfKeys weights = group.object("weights");
+  if (weights.text_or("type", "") != "float" || weights.size_or("num_bits", 64, 0) != 8) return {};
+  return weights.text_or("strategy", "") == "block" ? Fp8Scales::kBlock : Fp8Scales::kTensor;
+}
+
 Model read(HfKeys keys) {
   const std::string model_type = keys.text("model_type");
   const HfFamily* family = find_family(model_type);
   // Multimodal models keep the language model under "text_config"; towers for images and sound are not read.
-  if (keys.has("text_config") && (family == nullptr || !keys.has("num_hidden_layers")))
-    return read(keys.object("text_config"));
+  if (keys.has("text_config") && (family == nullptr || !keys.has("num_hidden_layers"))) {
+    Model model = read(keys.object("text_config"));
+    if (!model.fp8_scales) model.fp8_scales = checkpoint_scales(keys);
+    return model;
+  }
   if (family == nullptr) unknown_type(keys.place_of("model_type"), model_type);
   Model model = family->read(keys);
   apply_layer_types(keys, model);
+  model.fp8_scales = checkpoint_scales(keys);
   require_consistent(model, keys);
   return model;
 }

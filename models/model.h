@@ -76,6 +76,12 @@ struct Experts {             // of the mixture-of-experts layers
 // everything (Qwen).
 enum class CountedTables : std::uint8_t { kAll, kHead, kNone };
 
+// What has a scale of its own in a checkpoint of 8 bits: which kernels multiply it is a matter of that.
+enum class Fp8Scales : std::uint8_t {
+  kBlock,   // 128 x 128 weights, and 128 activations of a token
+  kTensor,  // a tensor, a column of weights or a token: cuBLAS's and CUTLASS's kernels
+};
+
 struct Published {  // as the publisher rounds them; 0 when unknown
   double parameters = 0;
   double active = 0;
@@ -117,6 +123,7 @@ struct Model {
   bool layer_norm = false;    // norms with a mean and a bias (GPT); false: RMSNorm
   int learned_positions = 0;  // rows of a learned position table; 0: rotary embedding
   Published published;
+  std::optional<Fp8Scales> fp8_scales;  // of the checkpoint in 8 bits that is published; none: not known
   std::string unsupported;  // why it cannot run ("linear attention ..."); empty: it can
   std::string source;       // where the numbers come from, in words
   std::string status;       // published | from memory | derived

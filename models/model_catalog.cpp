@@ -36,11 +36,15 @@ const std::vector<std::pair<std::string_view, std::string_view>> kStatuses{
     {"third party", "third party"}, {"derived", "derived"},   {"from memory", "from memory"},
     {"estimate", "estimate"}};
 
+const std::vector<std::pair<std::string_view, Fp8Scales>> kFp8Scales{{"block", Fp8Scales::kBlock},
+                                                                     {"tensor", Fp8Scales::kTensor}};
+
 // What a catalog entry says beside the architecture.
 void read_origin(Reader& reader, Model& model, const Reader& catalog_sources, bool fresh) {
   for (std::string& alias : reader.texts("aliases")) model.aliases.push_back(std::move(alias));
   if (auto published = reader.optional_object("published"))
     model.published = read_published(*published, model.published);
+  if (reader.has("fp8_scales")) model.fp8_scales = reader.choice<Fp8Scales>("fp8_scales", kFp8Scales);
   model.unsupported = reader.text("unsupported", model.unsupported);
   if (fresh || reader.has("status")) model.status = reader.choice("status", kStatuses);
   model.note = reader.text("note", model.note);

@@ -17,6 +17,7 @@ Model architecture(Model model) {
   model.id = model.source = model.status = model.note = "";
   model.aliases.clear();
   model.published = {};
+  model.fp8_scales = {};  // of another checkpoint than the configuration's
   return model;
 }
 
@@ -62,6 +63,26 @@ TEST_CASE("a Hugging Face configuration and the catalog entry of the same model 
 TEST_CASE("a model is named after its file") {
   CHECK(read(llama("")).id == "config.json");
   CHECK(read(llama("")).status == "as given");
+}
+
+TEST_CASE("what has a scale in a checkpoint of 8 bits is read of its quantization_config") {
+  const auto scales = [](const std::string& config) {
+    return read(llama(R"(, "quantization_config": )" + config)).fp8_scales;
+  };
+  CHECK_FALSE(read(llama("")).fp8_scales.has_value());
+  CHECK(scales(R"({"quant_method": "fp8", "weight_block_size": [128, 128]})") == Fp8Scales::kBlock);
+  CHECK(scales(R"({"quant_method": "fp8", "activation_scheme": "static"})") == Fp8Scales::kTensor);
+  CHECK(scales(R"({"quant_method": "modelopt", "quant_algo": "FP8"})") == Fp8Scales::kTensor);
+  CHECK_FALSE(scales(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})").has_value());
+  const std::string group =
+      R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": )";
+  CHECK(scales(group + R"({"num_bits": 8, "type": "float", "strategy": "channel"}}}})") ==
+        Fp8Scales::kTensor);
+  CHECK(scales(group + R"({"num_bits": 8, "type": "float", "strategy": "block"}}}})") == Fp8Scales::kBlock);
+  CHECK_FALSE(scales(group + R"({"num_bits": 8, "type": "int", "strategy": "channel"}}}})").has_value());
+  const Model inside = read(R"({"model_type": "llava", "text_config": )" + llama("") +
+                            R"(, "quantization_config": {"quant_method": "fp8"}})");
+  CHECK(inside.fp8_scales == Fp8Scales::kTensor);
 }
 
 TEST_CASE("heads without a width of their own share the hidden size") {
