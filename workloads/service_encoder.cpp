@@ -46,12 +46,12 @@ EncoderRules ServedEncoder::rules() {
 }
 
 EncoderFigures ServedEncoder::figures(const ServingSystem& system,
-                                      const std::optional<EncodingCost>& beside) {
+                                      const std::optional<EncodingCost::Totals>& beside) {
   EncoderFigures figures;
   figures.one_image = timer_.seconds(1);
   if (beside) {
-    figures.run.images = beside->images();
-    figures.run.busy = time_from_seconds(beside->encoding());
+    figures.run.images = beside->images;
+    figures.run.busy = time_from_seconds(beside->seconds);
     return figures;
   }
   figures.run = system.encoders();

@@ -18,7 +18,7 @@ class ServedEncoder {
   EncoderTimer& timer() { return timer_; }
   EncoderRules rules();  // where it stands apart
   // `beside`: what encoded on the devices of the language model, where it does not.
-  EncoderFigures figures(const ServingSystem& system, const std::optional<EncodingCost>& beside);
+  EncoderFigures figures(const ServingSystem& system, const std::optional<EncodingCost::Totals>& beside);
 
  private:
   const EncoderPlan plan_;

@@ -51,14 +51,33 @@ void TimedPool::place_experts(const Scenario& scenario, ExpertCourse& course) {
   if (!course.even()) experts_ = std::make_unique<PoolExperts>(pool_, scenario, course, timer_, surface_);
 }
 
+// By instance, or one for all. What moves and whose stages are taken is of an instance.
+std::vector<StepCost*> TimedPool::costs() {
+  std::vector<StepCost*> costs{&surface_};
+  if (experts_) costs = experts_->costs();
+  if (pipeline_) costs = pipeline_->costs();
+  if (encoder_ == nullptr) return costs;
+  encoding_.clear();
+  for (StepCost*& cost : costs)
+    cost = encoding_.emplace_back(std::make_unique<EncodingCost>(*cost, *encoder_)).get();
+  return costs;
+}
+
+std::optional<EncodingCost::Totals> TimedPool::encoding() const {
+  if (encoder_ == nullptr) return std::nullopt;
+  EncodingCost::Totals sum;
+  for (const auto& of : encoding_) {
+    sum.images += of->totals().images;
+    sum.seconds += of->totals().seconds;
+  }
+  return sum;
+}
+
 PoolRules TimedPool::rules(const ServicePlan& service) {
   PoolRules rules = pool_rules(service, pool_);
-  rules.cost = encoding_ ? static_cast<StepCost*>(&*encoding_) : &surface_;
-  if (experts_) rules.costs = experts_->costs();
-  if (pipeline_) {
-    rules.costs = pipeline_->costs();
-    rules.cost = rules.costs.front();
-  }
+  rules.costs = costs();
+  rules.cost = rules.costs.front();
+  if (rules.costs.size() == 1) rules.costs.clear();
   rules.tiers = tier_rules(pool_.job->scenario, service.tiers, pool_, surface_);
   if (pool_.phase.role != PoolRole::kDecode)
     tiers_usd_ = service.tiers.usd_per_node_hour() / accelerators_of_node();

@@ -26,8 +26,8 @@ class TimedPool {
   // Experts that ranks share: where they stand, and what their loads do to iterations.
   void place_experts(const Scenario& scenario, ExpertCourse& course);
   // The images of its prompts are encoded by its own devices.
-  void encode_with(ServedEncoder& encoder) { encoding_.emplace(surface_, encoder.timer()); }
-  const std::optional<EncodingCost>& encoding() const { return encoding_; }
+  void encode_with(ServedEncoder& encoder) { encoder_ = &encoder.timer(); }
+  std::optional<EncodingCost::Totals> encoding() const;
 
   PoolRules rules(const ServicePlan& service);
   ServicePoolFigures figures(const PoolFigures& run);
@@ -35,6 +35,7 @@ class TimedPool {
   StepSurface& surface() { return surface_; }  // of evenly loaded experts
 
  private:
+  std::vector<StepCost*> costs();
   PoolTariff tariff() const;
   int accelerators_of_node() const { return pool_.job->scenario.cluster->pools.front().node.accelerators; }
 
@@ -48,8 +49,9 @@ class TimedPool {
   std::optional<Drafter> drafter_;
   StepSurface surface_;  // of one stage, the first one
   std::optional<ServedPipeline> pipeline_;
-  std::optional<EncodingCost> encoding_;
-  std::optional<SlotDraw> even_;  // where experts are placed
+  EncoderTimer* encoder_ = nullptr;
+  std::vector<std::unique_ptr<EncodingCost>> encoding_;  // by instance, or of all
+  std::optional<SlotDraw> even_;                         // where experts are placed
   std::unique_ptr<PoolExperts> experts_;
 };
 

@@ -59,6 +59,21 @@ TEST_CASE(
         Approx(figure(images, "cost.usd")));
 }
 
+TEST_CASE("images are encoded beside the model whatever experts tokens choose, and stalls are told") {
+  const auto run = [](const std::string& popularity) {
+    return report_of(test::scenario_file("smoke/serve-encoder.json") +
+                     " --set /plan/encoder='{\"model\": \"qwen2.5-vl-vit\", \"max_batch\": 8}'"
+                     " --set /plan/separation='{}' --set /cluster/pools/1/nodes=1 --set "
+                     "/plan/decode/ep='{\"degree\": 8}' --set /workload/experts/popularity='" +
+                     popularity + "'");
+  };
+  const std::string even = run("balanced"), uneven = run(R"({"zipf": 0.8})");
+  CHECK(figure(even, "encoder.images") > 300);
+  CHECK(figure(uneven, "encoder.images") == figure(even, "encoder.images"));
+  CHECK(figure(uneven, "encoder.busy_s") > 0);
+  CHECK(figure(even, "pools.serve.stalls.iteration_s.barrier") > 0);
+}
+
 TEST_CASE("a service between timed iterations takes as long as one whose every op is carried out") {
   const std::string file = test::scenario_file("study/deepseek-v3-serve-16-h200.json");
   const std::string plan = " --set /plan/scheduler/chunked=false";

@@ -134,6 +134,15 @@ void add_classes(FigureTree& tree, const ServiceFigures& service, PoolRole does)
   if (!classes.parts.empty()) tree.parts.emplace_back("classes", std::move(classes));
 }
 
+// As goodput counts them: of classes that are promised something, or of all where none is.
+std::int64_t good_requests(const ServiceFigures& service) {
+  const bool any = std::any_of(service.classes.begin(), service.classes.end(),
+                               [](const ServiceClassFigures& of) { return of.goal.given(); });
+  std::int64_t good = 0;
+  for (const ServiceClassFigures& of : service.classes) good += !any || of.goal.given() ? of.run.met : 0;
+  return good;
+}
+
 void add_cost(FigureTree& tree, const ServiceFigures& service, PoolRole does) {
   const CostFigures& all = service.cost;
   const bool prompts = does != PoolRole::kDecode;
@@ -157,9 +166,8 @@ void add_cost(FigureTree& tree, const ServiceFigures& service, PoolRole does) {
                            a_million(all.usd, paid_tokens(all.input, all.output, does)));
     cost.rows.emplace_back("usd_per_million_input_tokens", a_million(input, prompts ? all.input : 0));
     cost.rows.emplace_back("usd_per_million_output_tokens", a_million(output, all.output));
-    std::int64_t good = 0;
-    for (const ServiceClassFigures& of : service.classes) good += of.run.met;
-    cost.rows.emplace_back("usd_per_thousand_good_requests", rate(1e3 * all.usd, static_cast<double>(good)));
+    cost.rows.emplace_back("usd_per_thousand_good_requests",
+                           rate(1e3 * all.usd, static_cast<double>(good_requests(service))));
   }
   const bool powers = std::all_of(service.pools.begin(), service.pools.end(), power_known);
   cost.rows.emplace_back("joules_per_output_token",

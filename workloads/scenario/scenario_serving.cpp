@@ -116,11 +116,13 @@ void check_formats(const Scenario& scenario, const Document& document) {
   check_formats_of_pools(scenario, document);
 }
 
-void check_batch(const Scenario& scenario, const Document& document) {
-  const ServingPlan& plan = scenario.serving;
+void check_batch(Scenario& scenario, const Document& document) {
+  ServingPlan& plan = scenario.serving;
   const ServingWorkload& work = scenario.served;
   const bool equal = work.input.low == work.input.high && work.output.low == work.output.high;
-  require(document, !plan.fold || (equal && work.requests % plan.dp == 0), "/plan/fold",
+  const bool alike = equal && work.requests % plan.dp == 0;
+  if (!scenario.service.fold_given) plan.fold = plan.fold && alike;
+  require(document, !plan.fold || alike, "/plan/fold",
           "one rank can stand for all only when all have the same requests: {} requests of {} on dp {}; "
           "expected false",
           work.requests, equal ? "one length" : "different lengths", plan.dp);
@@ -252,7 +254,9 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
              low_experts = plan.expert_gemm.value_or(plan.gemm) != DType::kBf16;
   section.allow_only("fused_quantise", low || low_experts, "products in 8 or 4 bits");
   section.allow_only("quantised_output", low, "products in 8 or 4 bits");
-  plan.fold = section.boolean("fold", true, "simulate one rank for all");
+  scenario.service.fold_given = section.given("fold");
+  plan.fold =
+      section.boolean("fold", true, "simulate one rank for all; by default where all have the same requests");
   scenario.enforce_memory =
       section.choice<bool>("memory", kMemoryRules, true, "when weights and cache do not fit");
   section.finish();

@@ -19,6 +19,15 @@ bool as_good_as_even(const RouteSpec& spec) {
   return tokens * spec.active >= kRowsOfExpert * spec.experts;
 }
 
+// Which experts those are is chance, and how many of them one rank has: of each layer another one, so that
+// the iteration takes what it does on average.
+bool leaves_experts_out(const RouteSpec& spec) {
+  std::int64_t tokens = 0;
+  for (const TokenRun& run : spec.runs.list()) tokens += run.count;
+  if (spec.runs.empty()) tokens = std::int64_t{spec.tokens} * spec.ranks;
+  return tokens * (spec.active - spec.always) < spec.experts - spec.always;
+}
+
 // How many experts tokens choose among, where that many slots hold them.
 int experts_of(const ExpertSlotsPtr& placed, int slots) {
   if (!placed) return slots;
@@ -189,6 +198,10 @@ RoutePtr IterationRoutes::get(int group, int layer) {
   }
   if (as_good_as_even(spec)) deal_evenly(spec);
   const bool balanced = spec.popularity.kind == PopularityKind::kBalanced;
+  if (balanced && leaves_experts_out(spec)) {
+    constexpr std::uint64_t kDeck = 0x6465636b;
+    spec.seed = random_bits(spec.seed, kDeck, static_cast<std::uint64_t>(layer));
+  }
   return routes_[{group, layer}] = balanced ? balanced_->get(spec) : drawn_route(spec);
 }
 

@@ -1,7 +1,8 @@
 // Which experts the tokens of an iteration choose, layer by layer. By popularity: a function of seed, layer,
 // request and position, so that neither the batch nor the number of ranks changes what a request computes.
-// Balanced: dealt over the tokens of the iteration, equal for all layers; it is the ideal that a load
-// balancer aims for, and what a token uses then depends on who shares the iteration.
+// Balanced: dealt over the tokens of the iteration, equal for all layers unless there are too few for every
+// expert to be chosen: each layer then leaves out others. It is the ideal that a load balancer aims for, and
+// what a token uses then depends on who shares the iteration.
 #pragma once
 
 #include <functional>

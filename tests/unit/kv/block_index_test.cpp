@@ -156,6 +156,34 @@ TEST_CASE("a block that stands twice in a chain is there once") {
   CHECK(take(index, chain) == 3);
 }
 
+TEST_CASE("a request that goes on behind its prompt uses its blocks once") {
+  BlockIndex index(4);
+  const std::vector<BlockHash> chain{1, 2};
+  Lease lease;
+  index.acquire(chain, lease);
+  index.extend(chain, lease);
+  CHECK(lease.blocks() == 2);
+  CHECK(index.in_use() == 2);
+  index.release(chain, lease);
+  CHECK(index.uses_of(index.slot_of(1)) == 1);
+  CHECK(take(index, chain) == 2);
+  CHECK(index.uses_of(index.slot_of(1)) == 2);
+}
+
+TEST_CASE("what is taken out is not evicted") {
+  BlockIndex index(4);
+  index.keep_evicted();
+  const std::vector<BlockHash> chain{1, 2, 3};
+  take(index, chain);
+  index.take_out(index.slot_of(3));
+  CHECK(index.resident() == 2);
+  CHECK(index.evicted() == 0);
+  CHECK(index.evicted_blocks().empty());
+  CHECK(index.evict(1) == 1);
+  CHECK(index.evicted() == 1);
+  CHECK(index.evicted_blocks().size() == 1);
+}
+
 TEST_CASE("a table finds what was put in and not what was taken out") {
   RandomStream random(11);
   BlockTable table;

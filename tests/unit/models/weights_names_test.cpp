@@ -161,6 +161,7 @@ TEST_CASE("the text of an architecture is read back as the same model") {
     // What is said about a model is not what it computes.
     again.aliases = model.aliases;
     again.published = model.published;
+    again.fp8_scales = model.fp8_scales;
     again.unsupported = model.unsupported;
     again.source = model.source;
     again.status = model.status;

@@ -158,6 +158,67 @@ TEST_CASE("a prompt that did not fit beside another's blocks is tried again once
 }
 
 // With guesses that always hold, three tokens come in each iteration, and rows are three a sequence.
+TEST_CASE("a prompt that has to be computed whole is admitted to the iteration that computes it") {
+  ReplicaRules rules = rules_of(100, 20);
+  rules.chunked = false;
+  Replica replica(rules);
+  for (std::int32_t id = 0; id < 2; ++id) replica.enqueue({.id = id, .prompt = 15, .output = 1, .chain = {}});
+  replica.plan();
+  CHECK(replica.admitted() == std::vector<std::int32_t>{0});
+  StepOutcome outcome;
+  replica.complete({}, outcome);
+  CHECK(replica.plan().prefill_tokens == 15);
+  CHECK(replica.admitted() == std::vector<std::int32_t>{1});
+}
+
+TEST_CASE("rows that pad an iteration are no prompt tokens before others") {
+  ReplicaRules rules = rules_of(100);
+  rules.padded = true;
+  Replica replica(rules);
+  replica.enqueue({.id = 0, .prompt = 30, .output = 2, .chain = {}});
+  replica.enqueue({.id = 1, .prompt = 3, .output = 2, .chain = {}});
+  CHECK(replica.plan().prefill_tokens == 60);
+  CHECK(replica.prompt_tokens_before(0) == 0);
+}
+
+// Seven pages: the first sequence has three of them and wants a fourth, the other's prompt has four and is
+// not computed yet.
+TEST_CASE("prompts that wait for others are computed where those had to make room") {
+  ReplicaRules rules = rules_of(7, 4);
+  rules.policy = BatchPolicy::kMixed;
+  rules.host_pages = 10;
+  Replica replica(rules);
+  replica.enqueue({.id = 0, .prompt = 8, .output = 9, .chain = {}});
+  for (int i = 0; i < 2; ++i) run(replica);
+  replica.enqueue({.id = 1, .prompt = 16, .output = 2, .chain = {}});
+  for (int i = 0; i < 4; ++i) run(replica);
+  CHECK(replica.plan({}, false).empty());
+  CHECK(replica.preempted() == std::vector<std::int32_t>{0});
+  CHECK(replica.plan_prompts().prefill_tokens == 4);
+  CHECK(replica.preempted() == std::vector<std::int32_t>{0});
+  CHECK(replica.shape().swapped_out == 12);
+  StepOutcome outcome;
+  replica.complete({}, outcome);
+  CHECK(outcome.prefilled == std::vector<std::int32_t>{1});
+}
+
+TEST_CASE("what a decision without rows drives out moves in the iteration behind it") {
+  ReplicaRules rules = rules_of(7, 4);
+  rules.policy = BatchPolicy::kMixed;
+  rules.host_pages = 10;
+  Replica replica(rules);
+  replica.enqueue({.id = 0, .prompt = 8, .output = 9, .chain = {}});
+  for (int i = 0; i < 2; ++i) run(replica);
+  replica.enqueue({.id = 1, .prompt = 16, .output = 2, .chain = {}});
+  for (int i = 0; i < 4; ++i) run(replica);
+  CHECK(replica.plan({}, false).empty());
+  CHECK(replica.plan().swapped_out == 12);
+  CHECK_FALSE(replica.shape().empty());
+  StepOutcome outcome;
+  replica.complete({}, outcome);
+  CHECK(replica.plan().swapped_out == 0);
+}
+
 TEST_CASE("guesses that hold give as many tokens more an iteration") {
   ReplicaRules rules = rules_of(100);
   rules.speculation = {2, 1.0};

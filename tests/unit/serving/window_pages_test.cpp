@@ -45,6 +45,12 @@ TEST_CASE("a sequence shorter than the window has pages in all layers alike") {
   CHECK(replica.load().pages == 2 * 2);
 }
 
+// 43 tokens in the cache at the end: 11 pages and 3, but 11 and 5 where they are a prompt again.
+TEST_CASE("a sequence fits that could come back when it was driven out") {
+  CHECK(Replica(halves(16)).fits(4, 40));
+  CHECK_FALSE(Replica(halves(15)).fits(4, 40));
+}
+
 // 100 pages hold six sequences of 13 and one prompt of 15; if all layers kept all tokens, five of 20.
 TEST_CASE("more sequences run where windows free their pages") {
   const auto most_running = [](const ReplicaRules& rules) {

@@ -37,7 +37,7 @@ void BlockIndex::acquire(Chain chain, Lease& lease) {
 }
 
 // Newcomers are in use until all have come in, so that none takes another one's place.
-void BlockIndex::release(Chain chain, Lease& lease, std::span<const std::int64_t> next) {
+void BlockIndex::extend(Chain chain, Lease& lease, std::span<const std::int64_t> next) {
   CHECK(lease.blocks() <= static_cast<std::int64_t>(chain.size()),
         fmt::format("a lease of {} blocks for a chain of {}", lease.blocks(), chain.size()));
   CHECK(next.empty() || next.size() == chain.size(), fmt::format("{} uses to come", next.size()));
@@ -55,6 +55,10 @@ void BlockIndex::release(Chain chain, Lease& lease, std::span<const std::int64_t
     if (slot < 0) break;
     lease.slots.push_back(slot);
   }
+}
+
+void BlockIndex::release(Chain chain, Lease& lease, std::span<const std::int64_t> next) {
+  extend(chain, lease, next);
   for (std::size_t i = lease.slots.size(); i-- > 0;)
     free(lease.slots[i], next.empty() ? BlockUse::kNever : next[i]);
   lease.slots.clear();
@@ -106,14 +110,18 @@ std::int64_t BlockIndex::bytes() const {
 void BlockIndex::take_out(std::int32_t slot) {
   eviction_->leave(slot);
   table_.erase(blocks_[slot].hash);
+  empty_.push_back(slot);
+}
+
+void BlockIndex::evict_victim(std::int32_t slot) {
   ++evicted_;
   if (keeps_evicted_) log_.push_back(block(slot));
-  empty_.push_back(slot);
+  take_out(slot);
 }
 
 std::int64_t BlockIndex::evict(std::int64_t blocks) {
   std::int64_t gone = 0;
-  for (; gone < blocks && resident() > in_use_; ++gone) take_out(eviction_->victim());
+  for (; gone < blocks && resident() > in_use_; ++gone) evict_victim(eviction_->victim());
   return gone;
 }
 
@@ -122,7 +130,7 @@ std::int32_t BlockIndex::slot_for(const BlockUse& newcomer) {
     if (resident() == in_use_) return -1;
     const std::int32_t victim = eviction_->victim();
     if (!eviction_->prefers(newcomer, victim)) return -1;
-    take_out(victim);
+    evict_victim(victim);
   }
   if (empty_.empty()) {
     blocks_.emplace_back();

@@ -42,9 +42,12 @@ class BlockIndex {
   std::int64_t match(Chain chain) const;  // leading blocks that are there
   // The leading blocks that are there stay until they are released. What `lease` held before is reused.
   void acquire(Chain chain, Lease& lease);
-  // The chain is computed: blocks of the lease are free again, the others come in, as many leading ones as
-  // there is room for beside what others hold. The first block was used last, the last one first, so that a
-  // block never goes before one that follows it. `next`: when each block is used again, of who knows it.
+  // The chain is computed, but still in use: the blocks that are not of the lease come in and are, as many
+  // leading ones as there is room for beside what others hold. `next`: when each block is used again, of who
+  // knows it.
+  void extend(Chain chain, Lease& lease, std::span<const std::int64_t> next = {});
+  // Extended, and that use has ended: all its blocks are free again. The first block was used last, the last
+  // one first, so that a block never goes before one that follows it.
   void release(Chain chain, Lease& lease, std::span<const std::int64_t> next = {});
 
   // Takes out so many blocks that are not in use; returns how many there were.
@@ -59,7 +62,7 @@ class BlockIndex {
   std::int64_t capacity() const { return capacity_; }
   std::int64_t resident() const { return table_.size(); }
   std::int64_t in_use() const { return in_use_; }
-  std::int64_t evicted() const { return evicted_; }  // so far
+  std::int64_t evicted() const { return evicted_; }  // so far, for others; not what was taken out
   std::int64_t bytes() const;                        // of memory, about: as of PrefixTrie
 
   // Single blocks, for stores below others. hold() and free() as of a lease; insert(): it is not there, and
@@ -80,6 +83,7 @@ class BlockIndex {
 
   void free(std::int32_t slot, std::int64_t next);
   std::int32_t place(const BlockUse& block, std::int32_t uses);
+  void evict_victim(std::int32_t slot);
   std::int32_t slot_for(const BlockUse& newcomer);
 
   std::int64_t capacity_, in_use_ = 0, evicted_ = 0;

@@ -37,15 +37,25 @@ double EncoderTimer::seconds(std::int64_t images) {
 }
 
 // Replicas that share experts wait for the one with the most images.
-double EncodingCost::seconds(std::span<const StepShape> replicas) {
+double EncodingCost::encode(std::span<const StepShape> replicas, std::int64_t& images) {
   std::int64_t most = 0;
   for (const StepShape& shape : replicas) {
-    images_ += shape.images;
+    images += shape.images;
     most = std::max<std::int64_t>(most, shape.images);
   }
-  const double encoding = most > 0 ? encoder_.seconds(most) : 0;
-  encoding_ += encoding;
-  return encoding + model_.seconds(replicas);
+  return most > 0 ? encoder_.seconds(most) : 0;
+}
+
+double EncodingCost::seconds(std::span<const StepShape> replicas) {
+  last_ = encode(replicas, totals_.images);
+  totals_.seconds += last_;
+  model_.begin(now_ + time_from_seconds(last_), gives_tokens_);
+  return last_ + model_.seconds(replicas);
+}
+
+double EncodingCost::forecast(std::span<const StepShape> replicas) {
+  std::int64_t images = 0;
+  return encode(replicas, images) + model_.forecast(replicas);
 }
 
 }  // namespace moebius

@@ -38,15 +38,30 @@ class EncoderTimer {
 class EncodingCost : public StepCost {
  public:
   EncodingCost(StepCost& model, EncoderTimer& encoder) : model_(model), encoder_(encoder) {}
+  // The model's part begins when its images are encoded.
+  void begin(Time now, bool gives_tokens) override { now_ = now, gives_tokens_ = gives_tokens; }
   double seconds(std::span<const StepShape> replicas) override;
-  std::int64_t images() const { return images_; }
-  double encoding() const { return encoding_; }  // seconds, of all iterations
+  StepStalls stalls(std::span<const StepShape> replicas, double seconds) override {
+    return model_.stalls(replicas, seconds - last_);
+  }
+  double balancedness() const override { return model_.balancedness(); }
+  double forecast(std::span<const StepShape> replicas) override;
+
+  struct Totals {
+    std::int64_t images = 0;
+    double seconds = 0;
+  };
+  const Totals& totals() const { return totals_; }  // of all iterations
 
  private:
+  double encode(std::span<const StepShape> replicas, std::int64_t& images);
+
   StepCost& model_;
   EncoderTimer& encoder_;
-  std::int64_t images_ = 0;
-  double encoding_ = 0;
+  Time now_;
+  bool gives_tokens_ = true;
+  double last_ = 0;  // seconds of the images of the iteration that was asked for last
+  Totals totals_;
 };
 
 }  // namespace moebius

@@ -20,7 +20,11 @@ void ExpertSteps::begin(Time now, bool /*gives_tokens*/) {
   const std::size_t before = balancer_.rebalances().size();
   balancer_.advance(now, {saved, links_.seconds_of_move});
   if (balancer_.rebalances().size() != before) worth_ = 0, since_ = now;
-  if (balancer_.version() == version_) return;
+  take_shares();
+}
+
+void ExpertSteps::take_shares() {
+  if (balancer_.version() == version_ && !shares_.empty()) return;
   version_ = balancer_.version();
   weights_.reset();
   shares_.assign(links_.loads->edges(), 0.0);
@@ -53,6 +57,7 @@ StepPoint ExpertSteps::fullest(std::span<const StepShape> replicas) {
 
 double ExpertSteps::forecast(std::span<const StepShape> replicas) {
   const double even = links_.even->forecast(replicas);
+  take_shares();
   return links_.course->even() ? even : even + added(fullest(replicas), shares_);
 }
 

@@ -48,6 +48,7 @@ class ExpertSteps : public StepCost {
   const std::vector<Sample>& samples() const { return samples_; }
 
  private:
+  void take_shares();
   double added(const StepPoint& point, const std::vector<double>& shares);
   static StepPoint fullest(std::span<const StepShape> replicas);
   double moved(const StepPoint& point, double lasts);

@@ -60,14 +60,14 @@ double Forecaster::seconds(const Instance& instance, int replica, const Forecast
     if (rows.decodes) add_decoding(load, own ? &request : nullptr, rows.growth, shape);
     if (i == replica) sequences = shape.prefill_sequences + shape.decode_sequences;
   }
-  const double device = cost_->forecast(shapes_);
+  const double device = instance.cost().forecast(shapes_);
   return rules_.host.overlapped ? std::max(device, host(sequences)) : device + host(sequences);
 }
 
 // Of an iteration in which all replicas have as much to do: what each of them takes of the instance.
 double Forecaster::share(const Instance& instance, const StepShape& each) {
   shapes_.assign(instance.size(), each);
-  const double device = cost_->forecast(shapes_);
+  const double device = instance.cost().forecast(shapes_);
   const double host = this->host(each.prefill_sequences + each.decode_sequences);
   return (rules_.host.overlapped ? std::max(device, host) : device + host) / instance.size();
 }

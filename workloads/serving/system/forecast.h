@@ -36,7 +36,7 @@ struct Forecast {
 
 class Forecaster {
  public:
-  Forecaster(const InstanceRules& rules, StepCost* cost) : rules_(rules), cost_(cost) {}
+  explicit Forecaster(const InstanceRules& rules) : rules_(rules) {}
 
   // The iteration that goes on when it is there; then prompts before it and its own, in iterations as full as
   // the budget lets them be, the last of them with what stands behind it and what comes meanwhile; where
@@ -68,7 +68,6 @@ class Forecaster {
   Time begins(const Instance& instance, int replica, const ForecastRequest& request, Time now);
 
   InstanceRules rules_;
-  StepCost* cost_;  // outlives the forecaster
   std::vector<StepShape> shapes_;
 };
 

@@ -44,7 +44,12 @@ std::int64_t Instance::plan(Time now, std::int64_t& prompts) {
     rows += shapes_[i].rows();
     prompts += shapes_[i].prefill_tokens;
   }
-  return rows;
+  if (rows > 0) return rows;
+  for (int i = 0; i < size(); ++i) {
+    shapes_[i] = replicas_[i].plan_prompts();
+    prompts += shapes_[i].prefill_tokens;
+  }
+  return prompts;
 }
 
 bool Instance::start(Time now) {

@@ -65,6 +65,7 @@ class Instance {
 
   const std::vector<StepShape>& shapes() const { return shapes_; }  // of the iteration under way
   double balancedness() const { return cost_->balancedness(); }
+  StepCost& cost() const { return *cost_; }    // forecasts are made from it
   std::int64_t load(ReplicaBalance by) const;  // of all replicas: requests or tokens
 
   struct Totals {

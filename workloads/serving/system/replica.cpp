@@ -58,11 +58,11 @@ std::int64_t Replica::held_by_prompt(std::int64_t tokens) const {
   return rules_.parts.held_by_prompt(pages_of(std::max<std::int64_t>(tokens, rules_.slot_tokens)));
 }
 
-// The last token is never fed back.
+// The last token is never fed back. One that is driven out comes back as a prompt of all it had.
 bool Replica::fits(std::int32_t prompt, std::int32_t output) const {
   const std::int64_t tokens = std::int64_t{prompt} + (rules_.hands_over ? 0 : output - 1);
   const std::int64_t most = tokens + rules_.speculation.drafts;
-  const std::int64_t pages = std::max(held_by(most), held_by_prompt(prompt));
+  const std::int64_t pages = std::max(held_by(most), held_by_prompt(tokens));
   return pages <= rules_.pages && (rules_.slot_tokens == 0 || most <= rules_.slot_tokens);
 }
 
@@ -151,10 +151,8 @@ std::int32_t Replica::share(Prefilling& prefilling) {
   if (below_ != nullptr) below_->computed(chain, prefilling.lease.blocks(), now_);
   held_ -= (blocks - prefilling.lease.blocks()) * block_pages();
   if (tables_ != nullptr) tables_->share(prefilling.sequence.id, chain);
-  index_.release(chain, prefilling.lease);
-  Shared& shared = shared_[prefilling.sequence.id];
-  shared = {chain, std::move(prefilling.lease)};
-  index_.acquire(chain, shared.lease);
+  index_.extend(chain, prefilling.lease);
+  shared_[prefilling.sequence.id] = {chain, std::move(prefilling.lease)};
   peak_pages_ = std::max(peak_pages_, used_by_all());
   return static_cast<std::int32_t>(blocks * block_pages());
 }
@@ -188,7 +186,8 @@ const StepShape& Replica::plan(Time now, bool prompts) {
   receive();
   if (gathers()) prompts = false;
   now_ = loaded_ = now;
-  shape_ = {};
+  // What a decision without rows drove out is on its way still.
+  shape_ = {.swapped_out = shape_.empty() ? shape_.swapped_out : 0};
   admitted_.clear();
   preempted_.clear();
   swapped_in_.clear();
@@ -201,6 +200,15 @@ const StepShape& Replica::plan(Time now, bool prompts) {
     if (prompts) plan_prefill(rules_.token_budget);
     if (shape_.empty()) plan_decode();
   }
+  return decided();
+}
+
+const StepShape& Replica::plan_prompts() {
+  plan_prefill(rules_.token_budget);
+  return decided();
+}
+
+const StepShape& Replica::decided() {
   prompts_before_ = shape_.prefill_tokens > 0;
   if (shape_.empty()) return shape_;
   shape_.changes = changes_ + shape_.prefill_sequences;
@@ -211,8 +219,6 @@ const StepShape& Replica::plan(Time now, bool prompts) {
 
 std::int32_t Replica::take_chunk(Prefilling& prefilling, std::int64_t budget) {
   const std::int32_t left = prefilling.sequence.prompt - prefilling.done;
-  const bool alone = shape_.prefill_tokens == 0;
-  if (left > budget && !rules_.chunked && !alone) return 0;
   prefilling.chunk = rules_.chunked ? static_cast<std::int32_t>(std::min<std::int64_t>(left, budget)) : left;
   prefilling.begun = now_;
   shape_.prefill_tokens += prefilling.chunk;
@@ -223,14 +229,26 @@ std::int32_t Replica::take_chunk(Prefilling& prefilling, std::int64_t budget) {
   return prefilling.chunk;
 }
 
-// As a further row of the length of the longest; one that would not fit whole waits.
-bool Replica::fits_padded(std::size_t index) const {
-  if (!rules_.padded || index == 0) return true;
-  const bool here = index < prefilling_.size();
-  if (!here && waiting_.empty()) return false;
-  const std::int32_t left =
-      here ? prefilling_[index].sequence.prompt - prefilling_[index].done : waiting_.front().prompt;
-  return (shape_.prefill_sequences + 1) * std::int64_t{std::max(longest_, left)} <= rules_.token_budget;
+// Rows that a prompt has still to compute: of one that has begun, or else of the next that waits, but for
+// blocks that are here. 0: nobody waits.
+std::int64_t Replica::left_of(std::size_t index) const {
+  if (index < prefilling_.size())
+    return std::int64_t{prefilling_[index].sequence.prompt} - prefilling_[index].done;
+  const std::size_t at = next_waiting();
+  if (at >= seen_) return 0;
+  const Sequence& next = waiting_[at];
+  const std::int64_t there = block_pages() > 0 ? index_.match(next.chain) * rules_.shared_tokens : 0;
+  return std::max<std::int64_t>(1, next.prompt - there);
+}
+
+// What has to be computed whole, or as a further row of the length of the longest, waits where it would be
+// too much beside others.
+bool Replica::fits_beside(std::size_t index, std::int64_t budget) const {
+  if (shape_.prefill_tokens == 0 || (rules_.chunked && !rules_.padded)) return true;
+  const std::int64_t left = left_of(index);
+  if (!rules_.chunked && left > budget) return false;
+  return !rules_.padded ||
+         (shape_.prefill_sequences + 1) * std::max<std::int64_t>(longest_, left) <= rules_.token_budget;
 }
 
 // Every prompt has as many rows as the longest, and each row the keys that it would have there.
@@ -243,10 +261,8 @@ void Replica::pad() {
 
 void Replica::plan_prefill(std::int64_t budget) {
   for (std::size_t i = 0; budget > 0; ++i) {
-    if (!fits_padded(i) || (i == prefilling_.size() && !admit_next())) return;
-    const std::int32_t chunk = take_chunk(prefilling_[i], budget);
-    if (chunk == 0) return;
-    budget -= chunk;
+    if (!fits_beside(i, budget) || (i == prefilling_.size() && !admit_next())) return;
+    budget -= take_chunk(prefilling_[i], budget);
   }
 }
 

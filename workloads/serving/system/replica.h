@@ -153,6 +153,9 @@ class Replica {
   // decision: a preempted sequence waits again, all it had to be computed once more.
   // Without `prompts`, none are computed in it.
   const StepShape& plan(Time now = {}, bool prompts = true);
+  // That decision was empty, as those of all beside it: who should have decoded first had to make room, or
+  // prompts waited for others. Now they are computed.
+  const StepShape& plan_prompts();
   // Of the next decision: whether there are prompts to compute and slots for them, and whether others decode.
   bool wants_prompts() const {
     const std::size_t known = rules_.decided_ahead ? known_ : waiting_.size();
@@ -224,6 +227,7 @@ class Replica {
   bool gathers();
   void plan_prefill(std::int64_t budget);
   void plan_decode();
+  const StepShape& decided();
   bool admit_next();
   bool make_room(std::int64_t pages);
   void evict(std::int64_t pages);
@@ -238,7 +242,8 @@ class Replica {
   void unshare(std::int32_t id);
   void leave(const Decoding& sequence);
   std::int32_t take_chunk(Prefilling& prefilling, std::int64_t budget);
-  bool fits_padded(std::size_t index) const;
+  std::int64_t left_of(std::size_t index) const;
+  bool fits_beside(std::size_t index, std::int64_t budget) const;
   void pad();
   void make_room_for_growth();
   void preempt_youngest();

@@ -31,7 +31,7 @@ std::vector<RoutedPool> ServingSystem::State::routed_pools() {
     const Time away = pool.wan ? pool.wan->latency * 2 : Time{};
     InstanceRules instance = pool.instance;
     instance.replica.hands_over = pool.role == PoolRole::kPrefill;
-    routed.push_back({pool.role, &pools[p].instances, instance, pool.cost, pool.usd_per_second, away});
+    routed.push_back({pool.role, &pools[p].instances, instance, pool.usd_per_second, away});
   }
   return routed;
 }

@@ -29,7 +29,7 @@ Router::Router(RouterPolicy policy, std::vector<RoutedPool> pools, const std::ve
     : policy_(policy), pools_(std::move(pools)), classes_(classes) {
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     const RoutedPool& pool = pools_[p];
-    forecasters_.emplace_back(pool.rules, pool.cost);
+    forecasters_.emplace_back(pool.rules);
     routed_.push_back(0);
     arriving_.emplace_back();
     first_.push_back(by_class_.size());

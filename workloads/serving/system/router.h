@@ -23,7 +23,6 @@ struct RoutedPool {
   PoolRole role = PoolRole::kBoth;
   std::vector<Instance>* instances = nullptr;  // outlive the router
   InstanceRules rules;
-  StepCost* cost = nullptr;
   double usd_per_second = 0;  // of an instance; all zero: prices are not known, and device time counts
   Time there_and_back;        // of the link to it
 };

@@ -98,7 +98,8 @@ enum class CacheShare : std::uint8_t {
 struct ServicePlan {
   bool full_steps = true;    // every op of every iteration, on one pool, all requests there at the beginning
   bool steps_given = false;  // in the scenario
-  bool separate = false;     // prefill and decode on pools of their own
+  bool fold_given = false;
+  bool separate = false;       // prefill and decode on pools of their own
   bool experts_apart = false;  // attention and experts on pools of their own
   EncoderPlan encoder = {};
   PoolRole does = PoolRole::kBoth;  // one phase alone: prompts that end with their first token, or those

@@ -14,14 +14,16 @@ std::vector<ServiceGoal> goals_of(const std::vector<RequestClass>& classes) {
 }
 
 void ServingSystem::State::kick(const Location& at) {
+  if (instance(at).busy()) return;
   if (rules.carrier) {
-    if (!instance(at).start(now)) return;
+    const bool starts = instance(at).start(now);
     note_decision(at);
-    return rules.carrier->iterate(pools[at.pool].first + at.instance);
+    if (starts) rules.carrier->iterate(pools[at.pool].first + at.instance);
+    return;
   }
   const std::optional<Time> end = instance(at).begin(now);
+  note_decision(at);  // of one without rows too: it may have driven sequences out
   if (!end) return;
-  note_decision(at);
   if (rules.observer) tell_iteration(at, now, *end);
   post(*end, ServiceEvent::Kind::kIteration, pools[at.pool].first + at.instance);
 }

@@ -33,7 +33,7 @@ struct PoolRules {
       1;  // so many consecutive instances are lanes of one pipeline, whose replicas share a cache each
   std::int32_t running =
       0;  // sequences at once on a replica, which its lanes share out; 0: the replicas' own rules say
-  StepCost* cost = nullptr;             // outlives the system; forecasts are made from it
+  StepCost* cost = nullptr;             // outlives the system
   std::vector<StepCost*> costs = {};    // the same by instance, where theirs differ; empty: `cost`
   std::optional<WanRules> wan = {};     // between users and the pool; nothing: no time and no limit
   double usd_per_second = 0;            // of an instance, as the router sees it; 0: not known

@@ -135,7 +135,7 @@ double TierState::compute_seconds(std::int64_t tokens, std::int64_t past) {
   shape.prefill_sequences = 1;
   const std::int64_t before = past + (tokens - part) / 2;  // on average over the iterations
   shape.prefill_pairs = part * before + part * (part + 1) / 2;
-  return rules.cost->seconds(shapes) * static_cast<double>(tokens) / static_cast<double>(part);
+  return rules.cost->forecast(shapes) * static_cast<double>(tokens) / static_cast<double>(part);
 }
 
 double TierState::finish_seconds(std::int32_t replica, const PromptAsk& ask, std::int64_t blocks) {
@@ -182,8 +182,10 @@ void TierState::use(std::int32_t replica, const PromptAsk& ask, const LoadedBloc
     store.use(at.slot);
     if (at.source == BlockSource::kDram && store.first_use_ahead(at.slot)) ++figures.prefetch_used;
     if (rules.plan.exclusive && at.node == home && !store.in_use(at.slot)) {
+      // Not before others are told that it is there.
+      const Time gone = std::max(ask.now, store.ready(at.slot));
       store.take_out(at.slot);
-      tell(home, dram ? LowerTier::kDram : LowerTier::kSsd, ask.chain[ask.there + i], ask.now, false);
+      tell(home, dram ? LowerTier::kDram : LowerTier::kSsd, ask.chain[ask.there + i], gone, false);
     } else if (!rules.plan.exclusive && at.source != BlockSource::kDram && rules.dram_blocks > 0) {
       put_dram(home, store.block(at.slot), loaded.ready, false, ask.now);
     }
