@@ -48,6 +48,7 @@ struct Accelerator {
   Hertz clock;                // boost; zero when unknown
   Hertz peak_clock;           // at which `peak` is stated: that of the catalog's chip; zero: `clock`
   Watts power;                // TDP
+  Watts rated_power;          // that of the catalog's chip, with which kernels were timed; zero: `power`
   UsdPerHour price;           // zero when unknown
   Time kernel_floor;          // shortest kernel, from start to end on the device
   std::vector<Fact> facts;    // everything above that the catalog states, with its source

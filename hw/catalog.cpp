@@ -252,8 +252,11 @@ Accelerator Catalog::accelerator(const Value& value, const Place& place) const {
   result.id = accelerators_.entries[index].id;
   result.aliases = aliases(accelerators_, index);
   result.bases = bases(accelerators_, index);
-  const bool other_clock = value.kind == Value::Kind::kObject && value.find("clock") != nullptr;
-  result.peak_clock = other_clock ? accelerator(result.id).clock : result.clock;
+  const auto changes = [&](std::string_view key) {
+    return value.kind == Value::Kind::kObject && value.find(key) != nullptr;
+  };
+  result.peak_clock = changes("clock") ? accelerator(result.id).clock : result.clock;
+  result.rated_power = changes("power") ? accelerator(result.id).power : result.power;
   return result;
 }
 

@@ -53,12 +53,20 @@ Document rollout(const Document& whole, const Scenario& scenario) {
   set_at_pointer(document, "/workload/trace/generator", "batch");
   count(document, "/workload/trace/requests", scenario.rl->sequences());
   count(document, "/workload/trace/input", scenario.training.sequence_length - scenario.rl->response_tokens);
-  count(document, "/workload/trace/output", scenario.rl->response_tokens);
+  const Value* lengths = at(&whole.root, {"workload", "rl", "response_lengths"});
+  if (lengths == nullptr) {
+    count(document, "/workload/trace/output", scenario.rl->response_tokens);
+    return document;
+  }
+  set_at_pointer(document, "/workload/trace/output", to_json(*lengths));
+  // Ranks that do not do the same are many iterations, most of them like another one.
+  if (at(&document.root, {"plan", "steps"}) == nullptr)
+    set_at_pointer(document, "/plan/steps", "\"surface\"");
   return document;
 }
 
 // One step of forward passes by the plan of the training, of `model`.
-Document scoring(const Document& whole, const Value& model, std::string_view phase) {
+Document scoring(const Document& whole, const Value& model, std::string_view phase, std::int64_t sequences) {
   Document document = on_same_cluster(whole, "training", phase);
   put(document.root, "model", model);
   if (const Value* plan = whole.root.find("plan")) put(document.root, "plan", *plan);
@@ -66,6 +74,7 @@ Document scoring(const Document& whole, const Value& model, std::string_view pha
   for (const char* key : {"rl", "job", "steps"}) drop(workload, key);
   put(document.root, "workload", std::move(workload));
   set_at_pointer(document, "/workload/job", "scoring");
+  count(document, "/workload/global_batch", sequences);
   return document;
 }
 
@@ -91,10 +100,11 @@ std::vector<JobPhase> phases_of(const Document& document, const Scenario& scenar
     phases.back().job->is_phase = true;
   };
   if (rl.rollout_rate == 0) add(RlPhase::kRollout, rollout(document, scenario));
-  if (rl.reference) add(RlPhase::kReference, scoring(document, *document.root.find("model"), "reference"));
+  if (rl.reference)
+    add(RlPhase::kReference, scoring(document, *document.root.find("model"), "reference", rl.sequences()));
   if (rl.reward)
-    add(RlPhase::kReward,
-        scoring(document, *at(&document.root, {"workload", "rl", "reward_model"}), "reward model"));
+    add(RlPhase::kReward, scoring(document, *at(&document.root, {"workload", "rl", "reward_model"}),
+                                  "reward model", rl.sequences()));
   if (rl.sync && scenario.ranks() > 1) add(RlPhase::kSync, sync(document, scenario));
   return phases;
 }
@@ -103,7 +113,8 @@ ReinforcementFigures reinforcement_figures(const Scenario& scenario, const std::
                                            double training_s) {
   const Reinforcement& rl = *scenario.rl;
   ReinforcementFigures figures;
-  figures.training_s = training_s;
+  figures.updates = rl.sequences() / scenario.training.global_batch;
+  figures.training_s = training_s * static_cast<double>(figures.updates);
   figures.response_tokens = static_cast<double>(rl.sequences() * rl.response_tokens);
   figures.tokens = static_cast<double>(rl.sequences() * scenario.training.sequence_length);
   figures.rollout_given = rl.rollout_rate > 0;

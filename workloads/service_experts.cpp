@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "workloads/job.h"
@@ -29,6 +30,17 @@ int draws_of(const StepPoint& point, const ServicePool& pool) {
 // Copies on every rank are loaded alike: there is nothing to place.
 int placed_always(const ServingPlan& plan, const Experts& experts) {
   return plan.shared_experts == SharedExperts::kRouted ? experts.always : 0;
+}
+
+// Of the layer that stands in the middle by imbalance, at the beginning.
+std::vector<double> loads_of_middle_layer(const ExpertBalancer& balancer) {
+  std::vector<int> order(balancer.imbalances().size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>(order.size() / 2);
+  std::nth_element(order.begin(), middle, order.end(), [&](int a, int b) {
+    return std::pair(balancer.imbalances()[a], a) < std::pair(balancer.imbalances()[b], b);
+  });
+  return balancer.slot_loads(*middle);
 }
 
 // Of a token, on slots that are placed.
@@ -88,6 +100,7 @@ PoolExperts::PoolExperts(const ServicePool& pool, const Scenario& scenario, Expe
     shape.seed = random_bits(shape.seed, 0x696e7374, static_cast<std::uint64_t>(pool.phase.role), i);
     steps_.push_back(std::make_unique<ExpertSteps>(links, scenario.service.experts, shape));
   }
+  typical_loads_ = loads_of_middle_layer(steps_.front()->balancer());
 }
 
 // Made once an imbalance.
@@ -96,8 +109,8 @@ SlotDraw& PoolExperts::draw_with(double imbalance) {
   SlotDraw& draw = known->second;
   if (!fresh) return draw;
   const double active = placed_active(pool_);
-  draw.weights = {ExpertWeights(
-      draw_weights(loads_with_imbalance(imbalance, shape_.ranks, shape_.slots, active, shape_.seed)))};
+  draw.weights = {
+      ExpertWeights(draw_weights(loads_with_imbalance(imbalance, shape_.ranks, active, typical_loads_)))};
   draw.known = std::make_shared<DrawnRoutes>();
   return draw;
 }

@@ -32,7 +32,8 @@ class PoolExperts {
   IterationTimer& timer_;
   BalancerShape shape_;
   SlotDraw even_;
-  std::map<double, SlotDraw> drawn_;  // by imbalance
+  std::vector<double> typical_loads_;  // of slots: how those of a rank are to each other
+  std::map<double, SlotDraw> drawn_;   // by imbalance
   std::unique_ptr<LoadSurfaces> loads_;
   std::vector<std::unique_ptr<ExpertSteps>> steps_;
 };

@@ -54,3 +54,25 @@ TEST_CASE("phases that are switched off take no time and change no other") {
   CHECK(of_step("sync_s", none) == 0);
   CHECK(of_step("training_s", none) == of_step("training_s"));
 }
+
+// 2,048 sequences are four batches; each is generated and scored.
+TEST_CASE("a rollout of several batches is trained on batch by batch") {
+  const std::string four = "--set /workload/rl/prompts=256";
+  CHECK(of_step("updates", four) == 4);
+  CHECK(of_step("training_s", four) == Approx(4 * of_step("training_s")));
+  CHECK(of_step("reference_s", four) == Approx(4 * of_step("reference_s")).epsilon(0.02));
+  CHECK(of_step("rollout_s", four) > of_step("rollout_s"));
+}
+
+// As many tokens, but the longest response of 4,096 has its last three quarters nearly alone.
+TEST_CASE("a rollout ends with its longest response") {
+  const std::string lengths =
+      R"(--set '/workload/rl={"prompts": 64, "samples": 8, "response_lengths": {"lognormal": {"median": 730, )"
+      R"("sigma": 0.9, "most": 4096}}, "rollout": {"serving": {"decode": {"attention": {"dp": 64, "tp": 1}, )"
+      R"("ep": {"degree": 64}, "max_batch": 64}, "prefill": {"token_budget": 8192}}}}')";
+  const std::string alike = "--set /workload/rl/rollout/serving/steps=surface";
+  const double tail = of_step("rollout_s", lengths), even = of_step("rollout_s", alike);
+  CHECK(tail > 1.5 * even);
+  CHECK(tail < 4 * even);
+  CHECK(of_step("training_s", lengths) == Approx(of_step("training_s")));
+}

@@ -95,7 +95,9 @@ TEST_CASE("promises are made for a phase that is served alone, too") {
 
 TEST_CASE("lengths of requests are whole and in order") {
   const std::string expected =
-      "expected a number of tokens from 1 to 16777216, or {\"uniform\": [LEAST, MOST]}, found ";
+      "expected a number of tokens from 1 to 16777216, {\"uniform\": [LEAST, MOST]} or {\"lognormal\": "
+      "{\"median\": TOKENS, \"sigma\": "
+      "SIGMA, \"most\": TOKENS}}, found ";
   check(kSmall, "/workload/trace/input", "0", "/workload/trace/input: " + expected + "0");
   check(kSmall, "/workload/trace/input", "2.5", "/workload/trace/input: " + expected + "2.5");
   check(kSmall, "/workload/trace/output", R"({"uniform": [9, 3]})",

@@ -69,15 +69,33 @@ double times_peak(const Accelerator& chip, const Accelerator& measured) {
   return times;
 }
 
+bool may_draw_less(const Accelerator& chip) {
+  return chip.power.value > 0 && chip.power.value < chip.rated_power.value;
+}
+
 // Of a board whose clock the machine lowers as the work around an op wants it, the kernel alone runs as under
 // the limit of the profile's board: the described limit would count twice. More units than those draw more,
 // and are held to the described limit by the machine as well.
 Accelerator timed_at_full_power(Accelerator chip, const std::vector<Profile>& profiles) {
-  if (clock_power(chip, profiles).limit <= 0) return chip;
+  if (clock_power(chip, profiles).limit <= 0) {
+    if (may_draw_less(chip)) chip.power = chip.rated_power;
+    return chip;
+  }
   const Profile& known = *profile_with_power(profiles);
   const double times = chip.id == known.accelerator ? times_peak(chip, known.reference) : 1;
   chip.power = {known.reference.power.value * times};
   return chip;
+}
+
+// Of a board that may draw less than its catalog's, and of whose energies nothing is known: products at the
+// peak draw what that one's may. What leakage, memory and the rest take, 15% (gemm_model.cpp), stays; what is
+// left for products goes with the cube of the clock. 1: they have what they need.
+double clock_under_cap(const Accelerator& chip, double share_of_peak) {
+  constexpr double kProducts = 0.85;
+  const double left = chip.power.value - (1 - kProducts) * chip.rated_power.value;
+  const double drawn = kProducts * chip.rated_power.value * share_of_peak;
+  if (drawn <= left) return 1;
+  return std::max(kLeastClock, std::cbrt(std::max(0.0, left) / drawn));
 }
 
 Accelerator at_peak_clock(Accelerator chip) {
@@ -97,6 +115,7 @@ class LayeredSource : public CostSource {
         share_(accelerator.peak_share()),
         name_(accelerator.id) {
     if (share_ < 1 && clock_power_.limit <= 0) slower_.emplace(accelerator);
+    if (clock_power_.limit <= 0 && may_draw_less(accelerator)) capped_ = accelerator;
     stacks_ = stack;
     for (const std::string& known : tables_.stacks())
       if (stack.empty()) stacks_ += (stacks_.empty() ? "" : ", ") + known;
@@ -107,6 +126,7 @@ class LayeredSource : public CostSource {
     const CostQuery query = cut_to_sequence(priced_as(as_one_matrix(asked)));
     Cost cost = timed(model_, query);
     if (share_ < 1 && uses_tensor_cores(query.kind)) slow_down(query, cost);
+    if (capped_ && uses_tensor_cores(query.kind)) cap_power(query, cost);
     cost.watts = power_.watts(query, cost);
     return cost;
   }
@@ -143,8 +163,19 @@ class LayeredSource : public CostSource {
                        : std::max(cost.seconds, flops / (peak * share_));
   }
 
-  AnalyticModel model_;                  // at the clock of the peak, or a higher one
-  std::optional<AnalyticModel> slower_;  // at a lower one, of a chip whose board's energies are not known
+  // As far as it is bound by products: those of a kernel that waits for memory have time to be slower.
+  void cap_power(const CostQuery& query, Cost& cost) const {
+    const double peak = capped_->peak_of(executed_dtype(*capped_, query.dtype)).value;
+    if (peak <= 0 || cost.seconds <= 0) return;
+    const double products = op_flops(query.kind, loaded_shape(query)).value / peak;
+    const double clock = clock_under_cap(*capped_, std::min(1.0, products / cost.seconds));
+    const double streams = cost.memory_bytes / capped_->memory_rate.value;
+    cost.seconds = products > streams ? cost.seconds / clock : std::max(cost.seconds, products / clock);
+  }
+
+  std::optional<Accelerator> capped_ = {};  // may draw less than its kernels did
+  AnalyticModel model_;                     // at the clock of the peak, or a higher one
+  std::optional<AnalyticModel> slower_;     // at a lower one, of a chip whose board's energies are not known
   MeasuredTables tables_;
   BoardPower power_;
   ClockPower clock_power_;

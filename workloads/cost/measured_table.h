@@ -82,6 +82,8 @@ class MeasuredTable {
   int passes() const { return passes_; }  // of quantisation that the measured times contain
   Shape measured_shape(std::size_t value) const;
 
+  const AnalyticModel& reference() const { return *reference_; }  // the chip that was measured
+
  private:
   std::size_t donor_of(std::size_t value) const;
   double time_beyond(std::size_t axis, std::size_t point, OpKind kind, const Shape& shape) const;

@@ -10,7 +10,6 @@
 #include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/roofline.h"
-#include "workloads/cost/stack_choice.h"
 #include "workloads/cost/uneven_experts.h"
 #include "workloads/cost/windowed_attention.h"
 
@@ -124,13 +123,6 @@ void judge(Cost& cost, const MeasuredTable& table, const Position& position, con
     cost.origin = position.inside ? Origin::kInterpolated : Origin::kExtrapolated;
     cost.error = position.inside ? error : 2 * error;
   }
-}
-
-bool quantises(const ProfileTable& table) {
-  const auto is_pass = [](const std::string& kind) {
-    return kind == to_string(OpKind::kQuantise) || kind == to_string(OpKind::kTransposeQuantise);
-  };
-  return std::all_of(table.kinds.begin(), table.kinds.end(), is_pass);
 }
 
 // One question with evenly loaded experts, or without experts: what a table tells of it and what the model.
@@ -259,45 +251,20 @@ void hold_to_roofline(Cost& cost, double bound, float model_error) {
   cost.seconds = std::max(cost.seconds, bound);
 }
 
-// "a" of "a+b".
-bool is_base_of(std::string_view stack, std::string_view variant) {
-  return variant.size() > stack.size() && variant[stack.size()] == '+' && variant.starts_with(stack);
+// Also one that a scenario makes of it, which keeps its name.
+bool is_measured_chip(const Accelerator& chip, const Accelerator& measured) {
+  return chip.id == measured.id ||
+         std::find(chip.aliases.begin(), chip.aliases.end(), measured.id) != chip.aliases.end();
+}
+
+bool has_more_of_nothing(const Accelerator& chip, const Accelerator& measured, const CostQuery& query) {
+  return chip.peak_of(query.dtype).value <= measured.peak_of(query.dtype).value &&
+         chip.memory_rate.value <= measured.memory_rate.value && chip.cores <= measured.cores &&
+         chip.clock.value <= measured.clock.value && chip.l2.value <= measured.l2.value &&
+         chip.memory_efficiency <= measured.memory_efficiency;
 }
 
 }  // namespace
-
-MeasuredTables::MeasuredTables(const std::vector<Profile>& profiles, std::string_view stacks) {
-  const StackChoice choice = stack_choice(stacks);
-  for (const Profile& profile : profiles) {
-    if (find_architecture(profile.reference.architecture) == nullptr)
-      throw input_error(fmt::format("profile of {}: unknown architecture \"{}\"", profile.accelerator,
-                                    profile.reference.architecture));
-    references_.push_back(std::make_unique<AnalyticModel>(profile.reference));
-    for (const ProfileTable& table : profile.tables) {
-      if (std::find(stacks_.begin(), stacks_.end(), table.stack) == stacks_.end())
-        stacks_.push_back(table.stack);
-      const std::string_view wanted = choice.of(table);
-      if (wanted.empty() ? !table.when_named : table.stack == wanted)
-        tables_.emplace_back(table, *references_.back());
-      if (quantises(table)) quantise_.emplace_back(table, *references_.back());
-    }
-  }
-  own_ = tables_.size();
-  // Of a variant that exists: what it does not change.
-  for (std::size_t i = 0; i < profiles.size() && !tables_.empty(); ++i)
-    for (const ProfileTable& table : profiles[i].tables)
-      if (is_base_of(table.stack, choice.of(table))) tables_.emplace_back(table, *references_[i]);
-  windows_ = windows_of(tables_);
-  for (std::size_t i = 0; i < tables_.size(); ++i)
-    for (const OpKind kind : tables_[i].kinds())
-      by_kind_[static_cast<std::size_t>(kind)].push_back(static_cast<int>(i));
-  for (const std::string& named : choice.named())
-    if (std::find(stacks_.begin(), stacks_.end(), named) == stacks_.end())
-      throw input_error(fmt::format("no profile has a stack \"{}\"{}", named, suggestion(named, stacks_)));
-}
-
-MeasuredTables::~MeasuredTables() = default;
-MeasuredTables::MeasuredTables(MeasuredTables&&) noexcept = default;
 
 Estimate MeasuredTables::quantise(const AnalyticModel& chip, const CostQuery& gemm, Clocks clocks,
                                   const MeasuredTable* table) const {
@@ -347,19 +314,33 @@ std::optional<Cost> MeasuredTables::told_within(double reach, std::size_t first,
   for (const int index : by_kind_[static_cast<std::size_t>(query.kind)]) {
     if (static_cast<std::size_t>(index) >= first) break;
     const MeasuredTable& table = tables_[static_cast<std::size_t>(index)];
-    auto cost = whole_cost(table, chip, query, clocks, reach);
+    auto cost = told_by(table, chip, query, clocks, reach);
     if (!cost) continue;
-    const bool contained = table.passes() > 0;
-    if (contained && !query.fused_quantise) take_out_quantise(*cost, table, chip, query, clocks);
-    hold_to_roofline(*cost, roofline(chip.engine().chip, query).seconds(), chip.error(query));
-    if (!contained && query.fused_quantise) {
-      const Estimate pass = quantise(chip, query, clocks);
-      cost->seconds += pass.seconds;
-      cost->memory_bytes += pass.memory_bytes;
-    }
+    if (is_measured_chip(chip.engine().chip, table.reference().engine().chip)) return cost;
+    // Kernels of a neighbour are as far off here as the model alone (hw/profiles/errors.md), and a chip that
+    // has more of nothing is not faster.
+    cost->error = std::max(2 * cost->error, chip.error(query));
+    if (has_more_of_nothing(chip.engine().chip, table.reference().engine().chip, query))
+      if (const auto there = told_by(table, table.reference(), query, clocks, reach))
+        cost->seconds = std::max(cost->seconds, there->seconds);
     return cost;
   }
   return {};
+}
+
+std::optional<Cost> MeasuredTables::told_by(const MeasuredTable& table, const AnalyticModel& chip,
+                                            const CostQuery& query, Clocks clocks, double reach) const {
+  auto cost = whole_cost(table, chip, query, clocks, reach);
+  if (!cost) return {};
+  const bool contained = table.passes() > 0;
+  if (contained && !query.fused_quantise) take_out_quantise(*cost, table, chip, query, clocks);
+  hold_to_roofline(*cost, roofline(chip.engine().chip, query).seconds(), chip.error(query));
+  if (!contained && query.fused_quantise) {
+    const Estimate pass = quantise(chip, query, clocks);
+    cost->seconds += pass.seconds;
+    cost->memory_bytes += pass.memory_bytes;
+  }
+  return cost;
 }
 
 // Of a storage that no table has: the kernels that keep the operand in the type of the arithmetic, by what

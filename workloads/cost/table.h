@@ -57,6 +57,9 @@ class MeasuredTables {
   // Of the first so many tables.
   std::optional<Cost> told_within(double reach, std::size_t first, const AnalyticModel& chip,
                                   const CostQuery& query, Clocks clocks) const;
+  // Of one table, on the chip that is asked for.
+  std::optional<Cost> told_by(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
+                              Clocks clocks, double reach) const;
   std::optional<Cost> of_any_storage(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const;
   std::optional<Cost> of_window(const AnalyticModel& chip, const CostQuery& query, Clocks clocks) const;
   std::optional<Cost> carried_to_storage(const AnalyticModel& chip, const CostQuery& query,

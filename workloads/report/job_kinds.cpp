@@ -23,7 +23,8 @@ std::vector<PhaseRow> phase_rows(const ReinforcementFigures& figures) {
   add("rollout", figures.rollout_s);
   add("scoring: reference", figures.reference_s);
   add("scoring: reward model", figures.reward_s);
-  add("training", figures.training_s);
+  add(figures.updates == 1 ? "training" : fmt::format("training: {} updates", figures.updates),
+      figures.training_s);
   add("weight sync", figures.sync_s);
   return rows;
 }
@@ -45,6 +46,7 @@ FigureRows reinforcement_rows(const ReinforcementFigures& figures) {
           {"reference_s", figures.reference_s},
           {"reward_s", figures.reward_s},
           {"training_s", figures.training_s},
+          {"updates", static_cast<double>(figures.updates)},
           {"sync_s", figures.sync_s},
           {"step_time_s", step},
           {"tokens_per_s", figures.tokens / step},

@@ -130,28 +130,7 @@ LengthRange read_length(Section& section, std::string_view key, bool required, s
   const DescriptionPtr form = description_of("", help);
   set_keyword(form->keywords, "type", array_value({text_value("integer"), text_value("object")}));
   const Value* value = section.value(key, required, form);
-  if (value == nullptr) return {1, 1};
-  const Place place = section.place_of(key);
-  const auto fail = [&] {
-    place.fail(fmt::format(
-        "expected a number of tokens from 1 to {:.0f}, or {{\"uniform\": [LEAST, MOST]}}, found {}",
-        kMostTokens, value->excerpt()));
-  };
-  const auto tokens = [&](const Value& number) {
-    if (number.kind != Value::Kind::kInteger || number.integer < 1 || number.integer > kMostTokens) fail();
-    return static_cast<int>(number.integer);
-  };
-  if (value->kind != Value::Kind::kObject) {
-    const int length = tokens(*value);
-    return {length, length};
-  }
-  const Value* ends = value->find("uniform");
-  if (ends == nullptr || value->keys.size() != 1 || ends->kind != Value::Kind::kArray ||
-      ends->items.size() != 2)
-    fail();
-  const LengthRange range{tokens(ends->items[0]), tokens(ends->items[1])};
-  if (range.low > range.high) fail();
-  return range;
+  return value == nullptr ? LengthRange{1, 1} : length_range(*value, section.place_of(key));
 }
 
 // Everything but the kind itself and the number of requests, which a batch has too.
@@ -214,10 +193,11 @@ ServedTraffic read_served_traffic(Section section, std::uint64_t seed) {
                                                 1000, "how many a generator makes");
   ServedTraffic traffic;
   traffic.requests = static_cast<int>(requests);
-  traffic.input = read_length(section, "input", is_batch,
-                              "tokens of a prompt of a batch: a number, or {\"uniform\": [LEAST, MOST]}");
-  traffic.output = read_length(section, "output", is_batch,
-                               "tokens to generate: a number, or {\"uniform\": [LEAST, MOST]}");
+  traffic.input =
+      read_length(section, "input", is_batch,
+                  "tokens of a prompt of a batch: a number, {\"uniform\": [LEAST, MOST]} or {\"lognormal\": "
+                  "{\"median\": TOKENS, \"sigma\": SIGMA, \"most\": TOKENS}}");
+  traffic.output = read_length(section, "output", is_batch, "tokens to generate: as input");
   for (const char* key : {"input", "output"}) section.allow_only(key, is_batch, "generator \"batch\"");
   for (const char* key : kDrawnKeys) section.allow_only(key, !is_batch, "another generator than \"batch\"");
   TrafficSource source =
@@ -227,6 +207,38 @@ ServedTraffic read_served_traffic(Section section, std::uint64_t seed) {
   if (!is_batch) traffic.source = std::move(source);
   section.finish();
   return traffic;
+}
+
+LengthRange length_range(const Value& value, const Place& place) {
+  const auto fail = [&] {
+    place.fail(fmt::format(
+        "expected a number of tokens from 1 to {0:.0f}, {{\"uniform\": [LEAST, MOST]}} or {{\"lognormal\": "
+        "{{\"median\": TOKENS, \"sigma\": SIGMA, \"most\": TOKENS}}}}, found {1}",
+        kMostTokens, value.excerpt()));
+  };
+  const auto tokens = [&](const Value& number) {
+    if (number.kind != Value::Kind::kInteger || number.integer < 1 || number.integer > kMostTokens) fail();
+    return static_cast<int>(number.integer);
+  };
+  if (value.kind != Value::Kind::kObject) {
+    const int length = tokens(value);
+    return {length, length};
+  }
+  if (value.keys.size() != 1) fail();
+  if (value.find("lognormal") != nullptr) {
+    Reader law = Reader(value, place).object("lognormal");
+    LengthRange range{.low = 1};
+    range.median = law.number("median", {1, kMostTokens});
+    range.sigma = law.number("sigma", {0, 4});
+    range.high = static_cast<int>(law.integer("most", {1, kMostTokens}));
+    law.finish();
+    return range;
+  }
+  const Value* ends = value.find("uniform");
+  if (ends == nullptr || ends->kind != Value::Kind::kArray || ends->items.size() != 2) fail();
+  const LengthRange range{tokens(ends->items[0]), tokens(ends->items[1])};
+  if (range.low > range.high) fail();
+  return range;
 }
 
 }  // namespace moebius

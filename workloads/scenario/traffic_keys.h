@@ -16,6 +16,9 @@ TrafficSource read_traffic(Section section, std::uint64_t seed);
 // document that is written has no command line beside it.
 void keep_path_alone(Document& document);
 
+// A number of tokens, or a law that draws it; `place` is where the value stands.
+LengthRange length_range(const Value& value, const Place& place);
+
 // The same, or a batch: requests that are all there at the beginning.
 struct ServedTraffic {
   std::optional<TrafficSource> source;  // nothing: a batch

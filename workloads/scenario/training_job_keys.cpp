@@ -7,6 +7,8 @@
 
 #include "hw/json_text.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/scenario/traffic_keys.h"
+#include "workloads/serving/request_lengths.h"
 
 namespace moebius {
 namespace {
@@ -25,6 +27,8 @@ constexpr std::array kJobs{
 constexpr std::array kSyncs{
     Named<bool>{"broadcast", true, "each weight goes from a rank that trains it to all ranks"},
     Named<bool>{"none", false, "those who generate use the weights where they are"}};
+
+constexpr std::int64_t kMostSequences = 1 << 22;  // of a rollout, as of any batch
 
 constexpr const char* kLengthForms =
     "expected {\"uniform\": [LEAST, MOST]} or {\"lognormal\": {\"median\": TOKENS, \"sigma\": SIGMA}}";
@@ -89,7 +93,30 @@ void read_rollout(Section section, Reinforcement& rl, bool wanted) {
                                      std::string(served ? "both" : "none"));
 }
 
-Reinforcement read_reinforcement(Section section, bool wanted) {
+// Of the rollout alone: what is trained on has as many tokens together.
+void read_response_lengths(Section& section, Scenario& scenario, Reinforcement& rl) {
+  const DescriptionPtr form = description_of(
+      "object",
+      "of single responses, where they differ: {\"uniform\": [LEAST, MOST]} or {\"lognormal\": "
+      "{\"median\": TOKENS, \"sigma\": SIGMA, \"most\": TOKENS}}; response_tokens is then their mean");
+  const Value* value = section.value("response_lengths", false, form);
+  if (value == nullptr) return;
+  const Place place = section.place_of("response_lengths");
+  if (section.given("response_tokens"))
+    section.place_of("response_tokens").fail("this is the mean of response_lengths: expected one of the two");
+  if (rl.rollout_rate > 0) place.fail("lengths are of a rollout that is served: expected `rollout.serving`");
+  if (rl.sequences() > kMostSequences)
+    place.fail(fmt::format("expected at most {} sequences, found {}", kMostSequences, rl.sequences()));
+  scenario.response_lengths = length_range(*value, place);
+  ServingWorkload drawn;
+  drawn.requests = static_cast<int>(rl.sequences());
+  drawn.output = scenario.response_lengths;
+  drawn.seed = scenario.seed;
+  if (drawn.requests > 0)
+    rl.response_tokens = std::llround(static_cast<double>(output_tokens(drawn)) / drawn.requests);
+}
+
+Reinforcement read_reinforcement(Section section, Scenario& scenario, bool wanted) {
   constexpr Range kCount{0, 1 << 30};
   Reinforcement rl;
   rl.prompts = section.integer("prompts", kCount, 0, "of a step");
@@ -97,6 +124,7 @@ Reinforcement read_reinforcement(Section section, bool wanted) {
   rl.response_tokens = section.integer("response_tokens", kCount, 0,
                                        "of each response; the rest of sequence_length is its prompt");
   read_rollout(section.object("rollout", false, "how responses are generated"), rl, wanted);
+  read_response_lengths(section, scenario, rl);
   rl.reference = section.boolean("reference", true, "the first weights of the policy score each sequence");
   const DescriptionPtr form =
       description_of("", "the model that scores each sequence: as /model; absent: none");
@@ -115,7 +143,7 @@ void read_training_job(Section& workload, Scenario& scenario) {
   read_lengths(workload, kind, scenario.training);
   const bool given = workload.given("rl"), wanted = kind == TrainingKind::kRl;
   const Reinforcement rl =
-      read_reinforcement(workload.object("rl", false, "of job \"rl\": its phases"), wanted);
+      read_reinforcement(workload.object("rl", false, "of job \"rl\": its phases"), scenario, wanted);
   if (given && !wanted) workload.place_of("rl").fail("these are for job \"rl\" only");
   if (wanted) scenario.rl = rl;
 }
@@ -135,10 +163,10 @@ void check_training_job(const Scenario& scenario, const Document& document) {
   }
   if (!scenario.rl) return;
   const Reinforcement& rl = *scenario.rl;
-  if (rl.sequences() != work.global_batch)
+  if (rl.sequences() < 1 || rl.sequences() % work.global_batch != 0)
     place_at(document, "/workload/rl/prompts")
-        .fail(fmt::format("{} prompts x {} samples = {} sequences are not the {} of global_batch", rl.prompts,
-                          rl.samples, rl.sequences(), work.global_batch));
+        .fail(fmt::format("{} prompts x {} samples = {} sequences are no multiple of the {} of global_batch",
+                          rl.prompts, rl.samples, rl.sequences(), work.global_batch));
   if (rl.response_tokens < 1 || rl.response_tokens >= work.sequence_length)
     place_at(document, "/workload/rl/response_tokens")
         .fail(fmt::format("expected at least 1 and fewer than the sequence_length of {}, found {}",

@@ -100,8 +100,10 @@ struct ServingPlan {
   int expert_tp() const { return tp > 1 ? tp / ep : 1; }
 };
 
-struct LengthRange {  // tokens, both ends included, drawn evenly
+// Tokens, both ends included: drawn evenly, or with a median lognormally, what is beyond an end as that end.
+struct LengthRange {
   int low = 0, high = 0;
+  double median = 0, sigma = 0;  // sigma: deviation of the logarithm
 };
 
 struct ServingWorkload {

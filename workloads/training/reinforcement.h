@@ -8,8 +8,8 @@
 namespace moebius {
 
 struct Reinforcement {
-  std::int64_t prompts = 0, samples = 0;  // the batch is prompts x samples sequences
-  std::int64_t response_tokens = 0;       // of each; the rest of the sequence length is its prompt
+  std::int64_t prompts = 0, samples = 0;  // prompts x samples sequences are generated
+  std::int64_t response_tokens = 0;       // of each, mean; the rest of the sequence length is its prompt
   double rollout_rate = 0;  // generated tokens/s of a device, given; 0: the rollout is served, and simulated
   bool reference = true;    // the policy's first weights score each sequence
   bool reward = false;      // a reward model scores each sequence
@@ -31,6 +31,7 @@ struct ReinforcementFigures {
   bool rollout_given = false;  // by its rate: nothing of it was simulated
   double tokens = 0;           // of prompts and responses
   double response_tokens = 0;
+  std::int64_t updates = 1;  // steps of training, each with a batch of the sequences
 
   double scoring_s() const { return reference_s + reward_s; }
   double step_time_s() const { return rollout_s + scoring_s() + training_s + sync_s; }

@@ -331,5 +331,44 @@ TEST_CASE("tables of the shipped profile state their source, cores and error on 
   }
 }
 
+// 92 cores instead of 142, the same memory: 17.5 us of one row were as if all came at the data sheet's rate.
+TEST_CASE("a chip that has more of nothing is no faster than the neighbour whose kernels tell of it") {
+  const Catalog catalog;
+  const auto small = make_cost_source(catalog.accelerator("l20"), "", ""),
+             large = make_cost_source(catalog.accelerator("l40s"), "", "");
+  for (const DType dtype : {DType::kFp8, DType::kBf16})
+    for (const std::int64_t m : {1, 2, 16, 64, 128, 129, 512, 4096}) {
+      INFO(m);
+      const CostQuery query{
+          .kind = OpKind::kGemm, .shape = {.m = m, .n = 7168, .k = 2048}, .dtype = dtype, .cores = 92};
+      CHECK(small->cost(query).seconds >= large->cost(query).seconds);
+      CHECK(small->cost(query).error > large->cost(query).error);
+    }
+}
+
+// Of neither chip energies are known; at the catalog's power they are what they were.
+TEST_CASE("a board that may draw less is slower at products, and not at what memory bounds") {
+  const Catalog catalog;
+  for (const char* name : {"a100-sxm", "kunlun-p800", "ascend-910b3"}) {
+    INFO(name);
+    const Document as_it_is = parse_document(
+        fmt::format(R"({{"base": "{}", "power": "{:.0f} W"}})", name, catalog.accelerator(name).power.value),
+        "chip");
+    const Document capped =
+        parse_document(fmt::format(R"({{"base": "{}", "power": "150 W"}})", name), "chip");
+    const Place place{.file = "chip", .pointer = "", .line = 1};
+    const auto full = make_cost_source(catalog.accelerator(name), "", ""),
+               same = make_cost_source(catalog.accelerator(as_it_is.root, place), "", ""),
+               less = make_cost_source(catalog.accelerator(capped.root, place), "", "");
+    const int cores = catalog.accelerator(name).cores;
+    const CostQuery large{.kind = OpKind::kGemm, .shape = {.m = 8192, .n = 8192, .k = 8192}, .cores = cores},
+        thin{.kind = OpKind::kGemm, .shape = {.m = 1, .n = 8192, .k = 8192}, .cores = cores};
+    CHECK(same->cost(large).seconds == full->cost(large).seconds);
+    CHECK(less->cost(large).seconds > 1.2 * full->cost(large).seconds);
+    CHECK(less->cost(large).seconds < 2.6 * full->cost(large).seconds);
+    CHECK(less->cost(thin).seconds == full->cost(thin).seconds);
+  }
+}
+
 }  // namespace
 }  // namespace moebius

@@ -138,11 +138,18 @@ TEST_CASE(
 }
 
 TEST_CASE("loads of a stated imbalance have it and add up to what a token uses") {
-  for (const double imbalance : {1.0, 1.25, 2.0, 6.0}) {
-    const std::vector<double> loads = loads_with_imbalance(imbalance, 16, 64, 4, 5);
-    CHECK(std::accumulate(loads.begin(), loads.end(), 0.0) == Approx(4));
-    CHECK(imbalance_of(loads_of_ranks(loads, 16)) == Approx(imbalance));
-  }
+  std::vector<double> falling;  // slots of a rank halve; the sixth rank has most
+  for (int slot = 0; slot < 64; ++slot) falling.push_back(std::ldexp(slot / 4 == 5 ? 1 : 0.5, -(slot % 4)));
+  for (const std::vector<double>& like : {std::vector<double>(64, 1.0 / 16), falling})
+    for (const double imbalance : {1.0, 1.25, 2.0, 6.0}) {
+      const std::vector<double> loads = loads_with_imbalance(imbalance, 16, 4, like);
+      CHECK(std::accumulate(loads.begin(), loads.end(), 0.0) == Approx(4));
+      CHECK(imbalance_of(loads_of_ranks(loads, 16)) == Approx(imbalance));
+      CHECK(*std::max_element(loads.begin(), loads.end()) <= 1);
+    }
+  const std::vector<double> loads = loads_with_imbalance(2, 16, 4, falling);
+  CHECK(loads[20] == Approx(2 * loads[21]));
+  CHECK(loads[20] + loads[21] + loads[22] + loads[23] == Approx(0.5));
 }
 
 TEST_CASE("a loop finds what drift has made uneven and moves as many bytes as ranks got experts") {

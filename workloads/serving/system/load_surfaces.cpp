@@ -6,8 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "workloads/routing/random_stream.h"
-
 namespace moebius {
 namespace {
 
@@ -16,6 +14,23 @@ double imbalance_of_ratio(double x, int ranks) {
   double sum = 0, power = 1;
   for (int r = 0; r < ranks; ++r, power *= x) sum += power;
   return ranks / sum;
+}
+
+// In proportion; what a slot would have beyond 1 goes to the others.
+void scale_to(std::span<double> loads, double sum) {
+  const double all = std::accumulate(loads.begin(), loads.end(), 0.0);
+  for (double& load : loads) load = all > 0 ? load * (sum / all) : sum / static_cast<double>(loads.size());
+  for (std::size_t pass = 0; pass < loads.size(); ++pass) {
+    double beyond = 0, rest = 0;
+    for (double& load : loads) {
+      beyond += std::max(0.0, load - 1);
+      load = std::min(1.0, load);
+      if (load < 1) rest += load;
+    }
+    if (beyond <= 0 || rest <= 0) return;
+    for (double& load : loads)
+      if (load < 1) load *= 1 + beyond / rest;
+  }
 }
 
 // Prompts and contexts of 512 tokens.
@@ -33,21 +48,26 @@ std::int64_t nearest_power(std::int64_t value, double base) {
 
 }  // namespace
 
-std::vector<double> loads_with_imbalance(double imbalance, int ranks, int slots, double active,
-                                         std::uint64_t key) {
+std::vector<double> loads_with_imbalance(double imbalance, int ranks, double active,
+                                         std::span<const double> like) {
   double low = 0, high = 1;  // ratio of one rank's load to the one before
   for (int i = 0; i < 60; ++i) {
     const double middle = (low + high) / 2;
     (imbalance_of_ratio(middle, ranks) > imbalance ? low : high) = middle;
   }
-  std::vector<double> of_rank(ranks);
-  for (int r = 0; r < ranks; ++r)
-    of_rank[r] = active * imbalance / ranks * std::pow(imbalance > 1 ? high : 1, r);
-  RandomStream random(key);
-  for (int r = ranks - 1; r > 0; --r) std::swap(of_rank[r], of_rank[random.below(r + 1)]);
-  std::vector<double> loads(slots);
-  const int each = slots / ranks;
-  for (int s = 0; s < slots; ++s) loads[s] = std::min(1.0, of_rank[s / each] / each);
+  const std::size_t each = like.size() / static_cast<std::size_t>(ranks);
+  const auto of_rank = [&](int rank) { return like.subspan(static_cast<std::size_t>(rank) * each, each); };
+  std::vector<double> sums(ranks);
+  for (int r = 0; r < ranks; ++r) sums[r] = std::accumulate(of_rank(r).begin(), of_rank(r).end(), 0.0);
+  std::vector<int> order(ranks);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return sums[a] > sums[b]; });
+  std::vector<double> loads(like.begin(), like.end());
+  for (int place = 0; place < ranks; ++place) {
+    const int rank = order[place];
+    const double load = active * imbalance / ranks * std::pow(imbalance > 1 ? high : 1, place);
+    scale_to(std::span(loads).subspan(static_cast<std::size_t>(rank) * each, each), load);
+  }
   return loads;
 }
 

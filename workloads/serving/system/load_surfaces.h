@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -53,10 +54,11 @@ class LoadSurfaces {
   std::map<MoveKey, double> moving_;
 };
 
-// Loads of slots, rank by rank, with that imbalance: those of ranks fall exponentially, in an order that
-// follows from the key alone; slots of a rank have equal loads. They add up to `active`, none is above one.
-std::vector<double> loads_with_imbalance(double imbalance, int ranks, int slots, double active,
-                                         std::uint64_t key);
+// Loads of slots, rank by rank, with that imbalance: those of ranks fall exponentially, and the rank that has
+// most in `like` has most; slots of a rank are to each other as in `like`, so that few tokens use as few of
+// them. They add up to `active`, none is above one.
+std::vector<double> loads_with_imbalance(double imbalance, int ranks, double active,
+                                         std::span<const double> like);
 
 // In proportion to what tokens draw slots one after the other so that a share `load` of them uses each.
 std::vector<double> draw_weights(const std::vector<double>& loads);
