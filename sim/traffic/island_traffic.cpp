@@ -56,14 +56,15 @@ Algorithm algorithm_of(const GroupSites& sites, const Fabric& fabric) {
   return wires.front().kind == WireKind::kScaleUpPair ? Algorithm::kDirect : Algorithm::kRing;
 }
 
-// Adds the collective of one group to a step in which many go on side by side.
+// Adds the collective of one group to a step in which many go on side by side, in lockstep: the edges of a
+// mesh one by one.
 void add_beside(const CollectiveQuery& query, const Members& members, const GroupSites& group,
                 const Fabric& fabric, Traffic& step) {
   if (members.size() < 2) return;
   const GroupSites sites = alone(members, group);
   for (const Traffic& part :
        collective_traffic({query.kind, algorithm_of(sites, fabric), query.bytes}, sites, fabric)) {
-    for (const Edge& edge : part.edges)
+    for (const Edge& edge : listed(part).edges)
       step.edges.push_back({members[edge.from], members[edge.to], edge.bytes});
     step.latency = std::max(step.latency, part.latency);
     step.rounds = std::max(step.rounds, part.rounds);

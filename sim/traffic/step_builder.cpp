@@ -281,17 +281,15 @@ double StepBuilder::chunk_seconds(const Traffic& traffic, const GroupSites& grou
 }
 
 // The flows of a step begin together and none ends before its cores are done. Networks that look at messages
-// pay what the wires do not take as a latency.
-void StepBuilder::limit(const Traffic& traffic, Step& step) {
-  if (traffic.least_seconds <= 0) return;
-  if (with_pairs_) {
-    step.latency += std::max(0.0, traffic.least_seconds - alone(step));
-    return;
-  }
+// pay what the wires do not take as a latency, which is given back.
+double StepBuilder::limit(const Traffic& traffic, Step& step) {
+  if (traffic.least_seconds <= 0) return 0;
+  if (with_pairs_) return std::max(0.0, traffic.least_seconds - alone(step));
   for (FlowClass& flow : step.flows) {
     const double rate = flow.bytes / traffic.least_seconds;
     flow.most_rate = flow.most_rate > 0 ? std::min(flow.most_rate, rate) : rate;
   }
+  return 0;
 }
 
 Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
@@ -317,12 +315,11 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   }
   for (FlowClass& flow : step.flows) flow.most_rate = traffic.most_rate;
   if (singly_) add_single_flows(traffic, step);
-  const double chunks = chunk_seconds(traffic, group);
-  step.latency = traffic.latency + detour_ + chunks;
-  limit(traffic, step);
-  const double transfer = alone(step);
+  const double beyond_wires = limit(traffic, step), transfer = alone(step);
+  double latency = traffic.latency;
   if (traffic.hops > 1)
-    step.latency = pipeline_latency(traffic.hops, traffic.latency / traffic.hops, transfer) + chunks;
+    latency = pipeline_latency(traffic.hops, traffic.latency / traffic.hops, transfer + beyond_wires);
+  step.latency = latency + detour_ + chunk_seconds(traffic, group) + beyond_wires;
   step.alone = step.latency + transfer;
   step.parts = std::move(parts_);
   if (with_pairs_) add_pairs(traffic, group, step);

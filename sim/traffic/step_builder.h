@@ -105,7 +105,7 @@ class StepBuilder {
   double chunk_seconds(const Traffic& traffic, const GroupSites& group) const;
   void begin();
   double alone(const Step& step);
-  void limit(const Traffic& traffic, Step& step);
+  double limit(const Traffic& traffic, Step& step);
   void add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const;
 
   Sites& sites_;

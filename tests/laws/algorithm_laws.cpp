@@ -123,6 +123,28 @@ TEST_CASE("fewer channels make a collective slower until the link binds") {
   REQUIRE(time(12) == Approx(sent / 100e9 + latency).epsilon(1e-5));
 }
 
+// Of up to 32 members, or nodes, messages are listed, of more they are counted. One channel of 10 GB/s passes
+// all that a member sends: S less its own part, between the nodes after as much as half of S inside.
+TEST_CASE("channels limit exchanges among many members as those among few") {
+  const double bytes = 400 * kMB, channel = 10e9;
+  const auto time = [&](int nodes, int per_node, Algorithm algorithm) {
+    Op op = communication_op(OpKind::kAllToAll, bytes, algorithm);
+    op.units = 1;
+    return seconds_of({.nodes = nodes, .per_node = per_node, .channel_rate = channel},
+                      {.ranks = nodes * per_node, .fold = true}, op);
+  };
+  for (const int nodes : {4, 5}) {
+    const double n = 8.0 * nodes;
+    for (const Algorithm algorithm : {Algorithm::kDirect, Algorithm::kRailLocal})
+      REQUIRE(time(nodes, 8, algorithm) == Approx((n - 1) / n * bytes / channel).epsilon(1e-3));
+  }
+  for (const double nodes : {32.0, 40.0}) {
+    const double sent = bytes / 2 + (nodes - 1) / nodes * bytes;
+    REQUIRE(time(static_cast<int>(nodes), 2, Algorithm::kHierarchical) ==
+            Approx(sent / channel).epsilon(1e-3));
+  }
+}
+
 // A GEMM of 100 cores beside a collective that holds 20: it has 80 and takes 100/80 as long.
 TEST_CASE("channels hold cores that the kernel beside them misses") {
   const Cluster cluster = make_cluster({.channel_rate = 10e9});

@@ -136,6 +136,24 @@ TEST_CASE("an all-to-all over rails takes packet by packet what it takes by shar
   CHECK(run(work, cluster, NetworkDetail::kPacket).max_s == Approx(run(work, cluster).max_s).epsilon(0.03));
 }
 
+// One channel of 10 GB/s passes what a stop of two trees sends, far longer than the wires take.
+TEST_CASE("channels hold up a pipeline of packets as they do one of shared wires") {
+  World world = kHosts;
+  world.channel_rate = 10e9;
+  const Cluster cluster = with_transport(world, eqds());
+  const Layout layout = make_layout({.ranks = 8});
+  Op op = communication_op(OpKind::kAllReduce, 64 * kMB, Algorithm::kTree);
+  const auto time = [&](NetworkDetail detail, int channels) {
+    op.units = static_cast<std::int16_t>(channels);
+    const auto submissions = on_all_classes(layout, make_fragment({{op}}));
+    return simulate({cluster, layout, submissions, {}, {detail, Driver::kPlain}}).seconds();
+  };
+  const double fluid = time(NetworkDetail::kFluid, 1);
+  CHECK(fluid > 2 * 64 * kMB / 10e9);
+  CHECK(time(NetworkDetail::kPacket, 1) == Approx(fluid).epsilon(0.03));
+  CHECK(time(NetworkDetail::kPacket, 16) < fluid / 2);  // of so many the wires bind
+}
+
 // Packets of 9000 B with the same header waste less: 8936/9000 instead of 4086/4150, and as much credit for
 // each byte of it.
 TEST_CASE("a run by packets obeys the transport that its fabric names") {

@@ -18,13 +18,15 @@ struct Mixed {
   double memory = 10e12;  // one node's host memory
   Bytes chunk{1e6};
   Forwarding forwarding = Forwarding::kCpu;
+  ScaleUp scale_up = ScaleUp::kSwitch;
 };
 
 constexpr double kWire = 2.5e-6;  // host latency 2 us and one switch 0.5 us
 constexpr double kCopies = 3e-6;  // an empty copy takes 1 us in the first pool, 2 us in the second
 
 Cluster make_mixed(const Mixed& mixed) {
-  const World world{.per_node = mixed.per_node, .link = mixed.link, .nic = mixed.nic};
+  const World world{
+      .per_node = mixed.per_node, .link = mixed.link, .nic = mixed.nic, .scale_up = mixed.scale_up};
   const Cluster alone = make_cluster(world);
   FabricSpec spec = alone.fabric.spec();
   spec.tiers = kAutomaticTiers;
@@ -139,6 +141,20 @@ TEST_CASE("islands reduce inside, exchange member with member, and gather inside
   const double ring = reduce_between_pools(mixed, bytes, Algorithm::kRing).seconds;
   REQUIRE(ring > 7.0 / 8 * bytes / 1e9);
   REQUIRE(reduce_between_pools(mixed, bytes, Algorithm::kAuto).seconds == result.seconds);
+}
+
+// Of two nodes of n devices with a link between any two: everyone's n-th to everyone inside, on n - 1 links
+// at once, and an n-th of the buffer across. Of up to 32 members messages are listed, of more they are
+// counted.
+TEST_CASE("islands of full meshes pay for what they do inside, however many stand in a node") {
+  const double bytes = 4000 * kMB;
+  for (const int n : {16, 32, 40}) {
+    const Mixed mixed{.per_node = n, .host = 10e9, .scale_up = ScaleUp::kFullMesh};
+    const double inside = (n - 1) * bytes / n / 100e9 + 1e-6;
+    const double across = bytes / n / 10e9 + 2 * (kWire + kCopies + kMB / 10e9 + kMB / 50e9);
+    REQUIRE(reduce_between_pools(mixed, bytes, Algorithm::kHierarchical).seconds ==
+            Approx(2 * inside + across).epsilon(1e-4));
+  }
 }
 
 // Two devices in the first pool and four in the second: a member of the first exchanges its half with two.

@@ -59,6 +59,10 @@ void slow_down(Traffic& traffic, double most_sent, int members) {
   for (const Edge& edge : traffic.edges) {
     if (edge.from >= 0) sent[edge.from] += edge.bytes;
   }
+  for (const Mesh& mesh : traffic.meshes) {
+    const auto others = static_cast<double>(mesh.members.size()) - 1;
+    for (const std::int32_t member : mesh.members) sent[member] += mesh.bytes * others;
+  }
   traffic.least_seconds = *std::max_element(sent.begin(), sent.end()) / most_sent;
 }
 
