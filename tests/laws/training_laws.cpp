@@ -5,8 +5,64 @@
 #include <numeric>
 
 #include "tests/laws/simulated_step.h"
+#include "workloads/training/pipeline/fragment_clock.h"
 
 using namespace moebius;
+
+namespace {
+
+// Both passes of a microbatch on one rank: what a clock says of them, and what they take when they run.
+std::pair<double, double> clock_and_step(const TrainingPlan& plan) {
+  Pool pool = make_cluster({.nodes = 1, .per_node = 1}).pools.front();
+  pool.accelerator.peak[static_cast<int>(DType::kBf16)] = {100e12};
+  pool.accelerator.kernel_floor = Time{5'000};
+  const FabricSpec spec = make_cluster({}).fabric.spec();
+  const Cluster cluster{{pool}, Fabric(spec, {part_of_fabric(pool, spec)})};
+  TrainingJob job = small_job();
+  job.plan = plan;
+  job.workload.sequence_length = 512;
+  job.workload.global_batch = 1;
+  Training training(job);
+  std::vector<Submission> passes = all_submissions(training);
+  std::erase_if(passes, [](const Submission& pass) {
+    return pass.fragment->phase != Phase::kForward && pass.fragment->phase != Phase::kBackward;
+  });
+  for (Submission& pass : passes) pass.after.clear();
+  const std::unique_ptr<CostSource> costs = make_cost_source(pool.accelerator);
+  Recorder recorder(training.layout(), {});
+  const auto executor = make_sim_executor(cluster, training.layout(), {costs.get()}, recorder, {});
+  FragmentClock clock(cluster);
+  double seconds = 0;
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    passes[i].sequence = static_cast<std::int32_t>(i);
+    seconds += clock.seconds(*passes[i].fragment, training.layout().classes[0], pool);
+    recorder.submitted(passes[i]);
+    executor->submit(passes[i]);
+  }
+  return {seconds, executor->finish().seconds()};
+}
+
+}  // namespace
+
+// Kernels one by one, in one, or none at all where an exchange does what they would.
+TEST_CASE("a clock of fragments counts the kernels that a step runs") {
+  TrainingPlan plain;
+  std::vector<TrainingPlan> plans(8, plain);
+  plans[1].loss = LossKernels::kSeparate;
+  plans[2].eager_elementwise = true;
+  plans[3].separate_norm_grad = true;
+  plans[4].separate_routing = true;
+  plans[5].expert_by_expert = true;
+  plans[6].exchange = Algorithm::kDirect;
+  plans[7].attention = AttentionKernels::kUnfused;
+  const double least = clock_and_step(plain).first;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const auto [clock, step] = clock_and_step(plans[i]);
+    INFO("plan " << i);
+    CHECK(clock == Approx(step).epsilon(1e-3));
+    if (i > 0) CHECK(std::abs(clock / least - 1) > 1e-3);
+  }
+}
 
 // m microbatches on p equal stages: m + p - 1 slots of forward plus backward time, of which p - 1 are bubble
 // (Narayanan et al., SC'21, section 2.2).

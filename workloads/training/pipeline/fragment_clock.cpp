@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <vector>
 
 #include "workloads/cost/op_costs.h"
-#include "workloads/cost/unfused_attention.h"
 #include "workloads/schedule/work.h"
 
 namespace moebius {
@@ -21,8 +21,18 @@ std::pair<int, int> node_of(const Cluster& cluster, int device) {
   return {-1, 0};
 }
 
+// Where communication has engines of its own, an op that leaves some cores to it has all.
 int cores_of(const Op& op, const Accelerator& chip) {
+  if (op.units < 0 && chip.independent_engines) return std::max(1, chip.cores);
   return op.units > 0 ? op.units : std::max(1, chip.cores + op.units);
+}
+
+// Of the expert group: of what they compute the slowest counts.
+std::vector<std::int32_t> members_of(const RankClass& rank_class) {
+  std::vector<std::int32_t> members(
+      std::max<std::size_t>(1, rank_class.group(GroupRole::kExpert).ranks.size()));
+  std::iota(members.begin(), members.end(), 0);
+  return members;
 }
 
 // Tokens of one rank go once to each other node, and there once to each rank that needs them.
@@ -48,14 +58,8 @@ int FragmentClock::members_of_node(const Group& group) const {
                                         [&](std::int32_t rank) { return node_of(cluster_, rank) == mine; }));
 }
 
-double FragmentClock::op_seconds(const Fragment& fragment, const Op& op, const RankClass& rank_class,
-                                 const Pool& pool) {
-  const Accelerator& chip = pool.accelerator;
-  if (!is_communication(op.kind)) {
-    const CostQuery query = query_of(fragment, op, cores_of(op, chip));
-    const CostSource& costs = source(chip);
-    return (is_unfused_attention(query) ? unfused_attention_cost(costs, query) : costs.cost(query)).seconds;
-  }
+double FragmentClock::communication_seconds(const Fragment& fragment, const Op& op,
+                                            const RankClass& rank_class, const Pool& pool) const {
   if (op.kind == OpKind::kSend || op.kind == OpKind::kRecv) return 0;
   const FabricPool part = part_of_fabric(pool, cluster_.fabric.spec());
   if (is_host_copy(op.kind)) return op.payload.value / part.host_rate.value + part.copy_latency.seconds();
@@ -73,6 +77,9 @@ double FragmentClock::op_seconds(const Fragment& fragment, const Op& op, const R
 }
 
 double FragmentClock::seconds(const Fragment& fragment, const RankClass& rank_class, const Pool& pool) {
+  const Accelerator& chip = pool.accelerator;
+  DistinctCosts distinct;
+  OpCosts costs(fragment, chip, source(chip), distinct, members_of(rank_class), cluster_.loader);
   std::array<double, kNumLanes> free{};
   std::vector<double> ends;
   for (const Op& op : fragment.ops) {
@@ -80,7 +87,9 @@ double FragmentClock::seconds(const Fragment& fragment, const RankClass& rank_cl
     double begin = lane;
     for (int i = 0; i < op.num_dependencies; ++i)
       begin = std::max(begin, ends[fragment.dependencies[op.first_dependency + i]]);
-    lane = begin + op_seconds(fragment, op, rank_class, pool);
+    const auto index = static_cast<std::int32_t>(ends.size());
+    lane = begin + (is_communication(op.kind) ? communication_seconds(fragment, op, rank_class, pool)
+                                              : costs.at(index, cores_of(op, chip)).seconds);
     ends.push_back(lane);
   }
   return ends.empty() ? 0 : *std::max_element(ends.begin(), ends.end());

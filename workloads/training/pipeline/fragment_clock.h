@@ -14,10 +14,10 @@
 namespace moebius {
 
 // Lanes run their ops in order, an op begins when those that it depends on have ended. Compute takes what the
-// chip's built-in cost source says, as in the simulator, so that a scenario has one schedule whatever
-// profiles a caller brings; communication takes what the rank sends over its scale-up link or NIC, whichever
-// is the longer, alone; messages between stages take no time: a pipeline in its steady state hides them.
-// Seconds.
+// chip's built-in cost source says, op by op as in the simulator (op_costs.h), so that a scenario has one
+// schedule whatever profiles a caller brings; communication takes what the rank sends over its scale-up link
+// or NIC, whichever is the longer, alone; messages between stages take no time: a pipeline in its steady
+// state hides them. Seconds.
 class FragmentClock {
  public:
   explicit FragmentClock(const Cluster& cluster) : cluster_(cluster) {}
@@ -26,7 +26,8 @@ class FragmentClock {
   double seconds(const Fragment& fragment, const RankClass& rank_class, const Pool& pool);
 
  private:
-  double op_seconds(const Fragment& fragment, const Op& op, const RankClass& rank_class, const Pool& pool);
+  double communication_seconds(const Fragment& fragment, const Op& op, const RankClass& rank_class,
+                               const Pool& pool) const;
   const CostSource& source(const Accelerator& chip);
   int members_of_node(const Group& group) const;  // of the representative's
 
