@@ -262,6 +262,39 @@ TEST_CASE("of a message that is cut each rank sends a share, and all are gathere
 }
 
 // As Megatron-LM does: dx is on its way to the other ranks of the group while dW is computed.
+// A ring of four hands blocks on three times a layer, of which the second and the third wait until the block
+// before the last one has been used: there is room for two.
+TEST_CASE("a ring never holds more than two blocks of keys, however its fragments are written anew") {
+  const auto waits = [](const Fragment& fragment) {
+    int waiting = 0;
+    for (const Op& op : fragment.ops) {
+      if (op.kind != OpKind::kAllToAll || op.lane == Lane::kCompute) continue;
+      for (int d = 0; d < op.num_dependencies; ++d)
+        waiting +=
+            fragment.ops[fragment.dependencies[op.first_dependency + d]].kind == OpKind::kAttention ? 1 : 0;
+    }
+    return waiting;
+  };
+  TrainingJob ring = dense_job();
+  ring.plan.dp = 1;
+  ring.plan.cp = 4;
+  ring.plan.context = ContextKind::kRing;
+  std::vector<TrainingJob> jobs(5, ring);
+  jobs[1].plan.zero = 2;
+  jobs[2].plan.zero = 3;
+  jobs[3].plan.offload.optimizer = true;
+  jobs[4].plan.tp = 2;
+  jobs[4].plan.sequence_parallel = true;
+  jobs[4].plan.tp_chunks = 2;
+  for (const TrainingJob& job : jobs) {
+    Training training(job);
+    CHECK(waits(fragment_of(all_submissions(training), Phase::kForward)) == 2 * job.model.layers);
+  }
+  ring.plan.recompute = RecomputePolicy::kFull;
+  Training again(ring);
+  CHECK(waits(fragment_of(all_submissions(again), Phase::kBackward)) == 2 * ring.model.layers);
+}
+
 TEST_CASE("tensor-parallel input gradients travel beside weight gradients") {
   for (const bool sequence_parallel : {false, true}) {
     TrainingJob job = small_job();

@@ -16,7 +16,8 @@ Reverse::Reverse(const LoweringInput& input, const StageSpec& stage, ForwardPass
       forward_(forward),
       pass_(pass),
       options_(options),
-      builder_(&pass.builder) {
+      builder_(&pass.builder),
+      waits_(fragment()) {
   producer_.assign(fragment().tensors.size(), -1);
   for (std::size_t i = 0; i < fragment().ops.size(); ++i) {
     const Op& op = fragment().ops[i];
@@ -73,6 +74,7 @@ void Reverse::hand_gradient_on() {
 void Reverse::write_weights() {
   values_of_inputs_ = std::move(values_);
   values_.clear();
+  waits_.none_written();
   routes_.clear();
   quantised_.clear();
   builder_ = &*pass_.weights;
@@ -112,14 +114,15 @@ void Reverse::compute_group_again(std::int32_t op_index) {
   }
 }
 
-std::int32_t Reverse::emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs) {
+std::int32_t Reverse::emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs,
+                           const std::vector<std::int32_t>& after) {
   if (op.route >= 0) {
     const auto [place, added] = routes_.try_emplace(op.route, 0);
     if (added) place->second = builder().add_route(fragment().routes[op.route]);
     op.route = place->second;
   }
   if (op.batch >= 0) op.batch = builder().add_batch(fragment().batches[op.batch]);
-  return builder().emit(op, inputs, outputs);
+  return builder().emit(op, inputs, outputs, after);
 }
 
 Op Reverse::like(const Op& op, OpKind kind) {
@@ -234,7 +237,7 @@ void Reverse::compute_again(std::int32_t op_index) {
   }
   const std::int16_t layer = builder().layer;
   builder().layer = op.layer;
-  emit(op, inputs, outputs);
+  waits_.written(op_index, emit(op, inputs, outputs, waits_.places(op_index)));
   builder().layer = layer;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "workloads/training/layers/backward.h"
+#include "workloads/training/layers/stated_waits.h"
 
 namespace moebius {
 
@@ -18,11 +19,11 @@ class Reverse {
  private:
   // The weight gradient of a matrix, written after the input gradients of its block.
   struct DeferredWeight {
-    Op op;            // the forward GEMM
-    TensorId dy;      // of the reverse fragment
-    TensorId x;       // of the forward fragment: the unquantised operand where there is one
-    TensorId weight;  // of the forward fragment
-    int block;        // of the forward op
+    Op op;                    // the forward GEMM
+    TensorId dy;              // of the reverse fragment
+    TensorId x;               // of the forward fragment: the unquantised operand where there is one
+    TensorId weight;          // of the forward fragment
+    int block;                // of the forward op
     bool by_columns = false;  // x is quantised, with scales along the tokens
   };
 
@@ -73,7 +74,8 @@ class Reverse {
   bool needs_gradient(TensorId forward_tensor) const;
   bool sees_share_of_tokens(TensorId forward_operand) const;
 
-  std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs);
+  std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs,
+                    const std::vector<std::int32_t>& after = {});
   Op like(const Op& op, OpKind kind);  // the same shape, role, dtype and route
   TensorId in(const Op& op, int i) const { return fragment().input(op, i); }
   TensorId out(const Op& op, int i) const { return fragment().output(op, i); }
@@ -91,6 +93,7 @@ class Reverse {
   const BackwardOptions& options_;
   FragmentBuilder* builder_;  // that ops go to: the backward pass, then, of a split one, its weights
   std::vector<std::int32_t> producer_;                   // forward op that writes a forward tensor, -1: none
+  StatedWaits waits_;                                    // of forward ops, for those that are computed again
   std::map<TensorId, std::vector<TensorId>> gradients_;  // contributions, by forward tensor
   std::map<TensorId, TensorId> values_;                  // forward tensor -> tensor here
   std::map<TensorId, TensorId> values_of_inputs_;        // the same of a split pass's first part

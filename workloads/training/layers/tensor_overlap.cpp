@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "workloads/training/layers/builder.h"
+#include "workloads/training/layers/stated_waits.h"
 
 namespace moebius {
 namespace {
@@ -21,7 +22,7 @@ bool over_tensor_group(const Op& op) {
 class OverlapWriter {
  public:
   OverlapWriter(const Fragment& whole, int chunks)
-      : whole_(whole), chunks_(chunks), builder_(whole.name, whole.phase) {
+      : whole_(whole), chunks_(chunks), builder_(whole.name, whole.phase), waits_(whole) {
     for (const Tensor& tensor : whole.tensors) builder_.add(tensor);
     builder_.add_named_by_ops(whole);
     for (int i = 0; i < num_ops(); ++i) index(i);
@@ -37,7 +38,7 @@ class OverlapWriter {
         write_scale(chain->second);
         write_pieces(chain->second);
       } else if (!chained_.count(i)) {
-        emit(whole_.ops[i], whole_.ops[i]);
+        emit(whole_.ops[i], i);
       }
     }
     return builder_.fragment();
@@ -62,9 +63,17 @@ class OverlapWriter {
   }
 
   void keep(const Chain& chain) {
-    if (chain.empty() || own_rows(chain) < 2) return;
+    if (chain.empty() || own_rows(chain) < 2 || waits_inside(chain)) return;
     chains_[chain.front()] = chain;
     chained_.insert(chain.begin(), chain.end());
+  }
+
+  // For an op that stands after the chain's first one, where all of the chain is written.
+  bool waits_inside(const Chain& chain) const {
+    for (const int i : chain)
+      for (const std::int32_t before : waits_.of(i))
+        if (before >= chain.front()) return true;
+    return false;
   }
 
   Chain chain_of_gather(int gather) const {
@@ -136,7 +145,7 @@ class OverlapWriter {
     meet.payload = {static_cast<double>(members) * element_bytes(DType::kFp32)};
     begin(meet);
     const TensorId all = builder_.transient(members, 1, DType::kFp32, largest.role);
-    builder_.emit(meet, {own}, {all});
+    waits_.written(found->second, builder_.emit(meet, {own}, {all}));
     instead_[whole_.output(whole_.ops[found->second], 0)] = all;
   }
 
@@ -172,17 +181,19 @@ class OverlapWriter {
           piece.units = piece.kind == OpKind::kReduceScatter ? kPushKernels : kCopyEngines;
           piece.payload = piece.payload * (static_cast<double>(last - first) / static_cast<double>(own));
         }
-        emit(piece, whole_.ops[i]);
+        emit(piece, i);
       }
     }
   }
 
-  void emit(const Op& op, const Op& original) {
+  // Op `index` or a piece of it. Who waits for the op waits for its last piece.
+  void emit(const Op& op, int index) {
+    const Op& original = whole_.ops[index];
     std::vector<TensorId> inputs, outputs;
     for (int i = 0; i < original.num_inputs; ++i) inputs.push_back(now(whole_.input(original, i)));
     for (int i = 0; i < original.num_outputs; ++i) outputs.push_back(whole_.output(original, i));
     begin(op);
-    builder_.emit(op, inputs, outputs);
+    waits_.written(index, builder_.emit(op, inputs, outputs, waits_.places(index)));
   }
 
   void begin(const Op& op) {
@@ -201,6 +212,7 @@ class OverlapWriter {
   const Fragment& whole_;
   int chunks_;
   FragmentBuilder builder_;
+  StatedWaits waits_;
   std::map<std::int32_t, std::vector<int>> readers_, writers_;  // ops in order, by tensor
   std::map<int, Chain> chains_;                                 // by first op
   std::set<int> chained_;

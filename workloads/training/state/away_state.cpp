@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "workloads/cost/separate_kernels.h"
+#include "workloads/training/layers/stated_waits.h"
 #include "workloads/training/state/sharding.h"
 #include "workloads/training/state/shared_scales.h"
 #include "workloads/training/state/stretches_of.h"
@@ -26,7 +27,7 @@ bool sums_tensor_parts(const Op& op) {
 
 // A reduce-scatter into shards and what it reads: the gradients, or copies of them.
 struct Sum {
-  Op op;
+  const Op* op = nullptr;
   std::vector<TensorId> inputs;
 };
 
@@ -37,7 +38,8 @@ class Rewrite {
         away_(away),
         fragment_(old.fragment()),
         builder_(fragment_.name, fragment_.phase),
-        stretch_(stretches_of(plan, fragment_)) {
+        stretch_(stretches_of(plan, fragment_)),
+        stated_(fragment_) {
     builder_.scaling = old.scaling;
     builder_.launch = old.launch;
     builder_.fusions = old.fusions;
@@ -134,9 +136,8 @@ class Rewrite {
     return tensor;
   }
 
-  TensorId another(TensorId id) {
-    return builder_.add(of_fragment(builder_.tensor(id)));
-  }  // of the same shape
+  // Of the same shape.
+  TensorId another(TensorId id) { return builder_.add(of_fragment(builder_.tensor(id))); }
 
   void note_uses() {
     std::set<TensorId> touched;
@@ -298,9 +299,9 @@ class Rewrite {
     const Phase phase = builder_.phase;
     const std::int16_t layer = builder_.layer;
     for (const Sum& sum : sums_[stretch]) {
-      builder_.phase = sum.op.phase;
-      builder_.layer = sum.op.layer;
-      wait_for(replay(sum.op, sum.inputs, {}));
+      builder_.phase = sum.op->phase;
+      builder_.layer = sum.op->layer;
+      wait_for(replay(*sum.op, sum.op->lane, sum.inputs));
     }
     builder_.phase = phase;
     builder_.layer = layer;
@@ -326,31 +327,37 @@ class Rewrite {
     builder_.phase = op.phase;
     builder_.layer = op.layer;
     if (writes_shards(op, fragment_)) {
-      sums_[stretch_of(op)].push_back({op, copies_of(inputs_of(op))});
+      sums_[stretch_[index_of(op)]].push_back({&op, copies_of(inputs_of(op))});
       return;
     }
     // In turn with the other messages of the tensor group: sums into shards, which are put off, would wait
     // behind those of the stretches that follow.
     if (plan_.zero >= 2 && sums_tensor_parts(op)) {
-      Op in_turn = op;
-      in_turn.lane = Lane::kTensorComm;
-      replay(in_turn, inputs_of(op), {});
+      replay(op, Lane::kTensorComm, inputs_of(op));
       return;
     }
     const bool computes = op.lane == Lane::kCompute;
-    const std::int32_t index = replay(op, inputs_of(op), computes ? waits_ : std::vector<std::int32_t>());
+    const std::int32_t index =
+        replay(op, op.lane, inputs_of(op), computes ? waits_ : std::vector<std::int32_t>());
     if (!computes) return;
     waits_.clear();
     last_compute_ = index;
   }
 
-  int stretch_of(const Op& op) const { return stretch_[&op - fragment_.ops.data()]; }
+  std::int32_t index_of(const Op& op) const { return static_cast<std::int32_t>(&op - fragment_.ops.data()); }
 
-  std::int32_t replay(const Op& op, const std::vector<TensorId>& inputs,
-                      const std::vector<std::int32_t>& after) {
-    const auto outputs = fragment_.operands.begin() + op.first_tensor + op.num_inputs;
-    builder_.compute_units = op.units;
-    return builder_.emit(op, inputs, {outputs, outputs + op.num_outputs}, after);
+  // `after`: beside what the op waited for before.
+  std::int32_t replay(const Op& old, Lane lane, const std::vector<TensorId>& inputs,
+                      const std::vector<std::int32_t>& after = {}) {
+    const auto outputs = fragment_.operands.begin() + old.first_tensor + old.num_inputs;
+    std::vector<std::int32_t> all = stated_.places(index_of(old));
+    all.insert(all.end(), after.begin(), after.end());
+    builder_.compute_units = old.units;
+    Op op = old;
+    op.lane = lane;
+    const std::int32_t index = builder_.emit(op, inputs, {outputs, outputs + old.num_outputs}, all);
+    stated_.written(index_of(old), index);
+    return index;
   }
 
   const TrainingPlan& plan_;
@@ -358,6 +365,7 @@ class Rewrite {
   const Fragment& fragment_;
   FragmentBuilder builder_;
   const std::vector<int> stretch_;
+  StatedWaits stated_;
   std::map<TensorId, Visitor> visitors_;
   std::vector<std::vector<TensorId>> first_used_, last_written_;  // of them, by stretch, ascending
   std::map<int, std::vector<Sum>> sums_;  // by stretch: those that have not been written yet
