@@ -11,12 +11,6 @@
 namespace moebius {
 namespace {
 
-// The cache may be kept in another format than the arithmetic's.
-std::optional<DType> cache_format(const Fragment& fragment, const Op& op) {
-  if (op.kind != OpKind::kPagedAttention && op.kind != OpKind::kIndexScores) return std::nullopt;
-  return fragment.tensors[fragment.input(op, 1)].dtype;
-}
-
 // Keys of the sequences, by how many queries they have.
 std::map<std::int32_t, std::vector<std::int32_t>> keys_by_queries(const Batch& batch) {
   std::map<std::int32_t, std::vector<std::int32_t>> keys;
@@ -98,11 +92,9 @@ Cost batch_cost(const CostSource& source, const CostQuery& query, const Fragment
   const Batch& batch = *fragment.batches[op.batch];
   if (op.kind == OpKind::kDeltaRule) return delta_rule_cost(source, query, batch);
   if (batch.page_tokens == 0) return packed_cost(source, query, batch);
-  CostQuery with_format = query;
-  with_format.stored = cache_format(fragment, op);
   Cost sum;
   for (const auto& [queries, keys] : keys_by_queries(batch)) {
-    const Cost cost = source.cost(query_of_set(with_format, queries, keys));
+    const Cost cost = source.cost(query_of_set(query, queries, keys));
     // The longest set speaks for where the figure is known from.
     if (cost.seconds >= sum.seconds) sum.origin = cost.origin, sum.error = cost.error, sum.watts = cost.watts;
     sum.seconds += cost.seconds;

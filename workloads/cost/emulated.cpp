@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "models/layer_math.h"
+#include "workloads/cost/roofline.h"
 
 namespace moebius {
 namespace {
@@ -124,7 +124,7 @@ Cost EmulatedCosts::cost(const CostQuery& query) const {
     if (term.count > 1) cost.origin = Origin::kExtrapolated;
   }
   if (cost.seconds > 0) cost.error = static_cast<float>(uncertain / cost.seconds);
-  const double bytes = op_bytes(query.kind, query.shape, query.dtype, query.stored).value;
+  const double bytes = least_bytes(query);
   const double most = chip_.memory_rate.value > 0 ? cost.seconds * chip_.memory_rate.value : bytes;
   cost.memory_bytes = std::min(bytes, most);
   return cost;

@@ -9,6 +9,7 @@
 #include "hw/interrupted.h"
 #include "hw/stopwatch.h"
 #include "models/layer_math.h"
+#include "workloads/cost/roofline.h"
 #include "workloads/progress_bar.h"
 
 namespace moebius {
@@ -38,7 +39,7 @@ double MeasuredOps::once(const CostQuery& query) {
   probe();
   const bool attends = is_attention(query.kind);
   return op_flops(query.kind, query.shape).value / (attends ? attention_rate_ : flop_rate_) +
-         op_bytes(query.kind, query.shape, query.dtype, query.stored).value / byte_rate_;
+         least_bytes(query) / byte_rate_;
 }
 
 void MeasuredOps::probe() {

@@ -10,6 +10,7 @@
 #include "workloads/cost/separate_kernels.h"
 #include "workloads/cost/unfused_attention.h"
 #include "workloads/schedule/host_load.h"
+#include "workloads/schedule/op_formats.h"
 #include "workloads/schedule/work.h"
 
 namespace moebius {
@@ -56,58 +57,14 @@ Shape shape_in_one(OpKind kind, Shape shape) {
   return shape;
 }
 
-// Of 128 elements that an update writes, those of weights that it rounds to 8 bits.
-std::int32_t share_in_8_bits(const Fragment& fragment, const Op& op) {
-  const int operands = op.shape.k == 0 ? 5 : 4;  // of a parameter: gradient, weight, master, moments
-  double all = 0, rounded = 0;
-  for (int i = 1; i < op.num_inputs; i += operands) {
-    const Tensor& weight = fragment.tensors[fragment.input(op, i)];
-    const auto elements = static_cast<double>(weight.elements());
-    all += elements;
-    if (weight.dtype == DType::kFp8) rounded += elements;
-  }
-  return all > 0 ? static_cast<std::int32_t>(std::lround(kShareOfUpdate * rounded / all)) : 0;
-}
-
-// With what the shape of an op does not say, but the tensors that it works on.
-Shape asked_shape(const Fragment& fragment, const Op& op) {
-  Shape shape = op.shape;
-  if (op.kind == OpKind::kAdam) shape.v_dim = share_in_8_bits(fragment, op);
-  return shape;
-}
-
-// Weights of fewer bits than the arithmetic's are read as they are kept; masters that are not FP32 too.
-std::optional<DType> weight_format(const Fragment& fragment, const Op& op) {
-  if (op.kind == OpKind::kAdam && op.shape.k == 0 && op.num_inputs > 2) {
-    const DType master = fragment.tensors[fragment.input(op, 2)].dtype;
-    return master == DType::kFp32 ? std::nullopt : std::optional(master);
-  }
-  if (op.kind != OpKind::kGemm && op.kind != OpKind::kGroupedGemm) return std::nullopt;
-  if (op.num_inputs < 2) return std::nullopt;  // of an op that stands alone nothing more is known
-  const Tensor& weight = fragment.tensors[fragment.input(op, 1)];
-  if (weight.memory != MemoryKind::kWeights || weight.dtype == op.dtype || element_bytes(weight.dtype) >= 2)
-    return std::nullopt;
-  return weight.dtype;
-}
-
-// What the gradients are kept in that the op adds to, or updates by; kernels before a separate update copy
-// them to FP32.
-DType summed_format(const Fragment& fragment, const Op& op) {
-  if (op.kind == OpKind::kAdam && op.num_inputs > 0 && op.shape.heads == 0)
-    return fragment.tensors[fragment.input(op, 0)].dtype;
-  if (op.kind != OpKind::kGemmWgrad && op.kind != OpKind::kGroupedGemmWgrad) return DType::kFp32;
-  if (op.num_outputs < 1) return DType::kFp32;  // of an op that stands alone nothing more is known
-  return fragment.tensors[fragment.output(op, 0)].dtype;
-}
-
 }  // namespace
 
 CostQuery query_of(const Fragment& fragment, const Op& op, int cores) {
   return {.kind = op.kind,
-          .shape = asked_shape(fragment, op),
+          .shape = shape_by_formats(fragment, op),
           .dtype = op.dtype,
           .cores = cores,
-          .stored = weight_format(fragment, op),
+          .stored = kept_format(fragment, op),
           .summed = summed_format(fragment, op),
           .for_whole_chip = op.units == 0};
 }
@@ -171,9 +128,14 @@ Cost OpCosts::member_cost(const Op& op, int member, CostQuery query) const {
 }
 
 OpCost OpCosts::slowest_member(const Op& op, int cores) {
-  const OfMembers asked{
-      op.kind, op.shape,     op.dtype, weight_format(fragment_, op), fragment_.routes[op.route].get(),
-      cores,   op.units == 0};
+  const OfMembers asked{op.kind,
+                        op.shape,
+                        op.dtype,
+                        kept_format(fragment_, op),
+                        summed_format(fragment_, op),
+                        fragment_.routes[op.route].get(),
+                        cores,
+                        op.units == 0};
   for (const auto& [known, cost] : of_members_)
     if (known == asked) return cost;
   return of_members_.emplace_back(asked, find_slowest(op, cores)).second;

@@ -99,6 +99,7 @@ class OpCosts {
     Shape shape;
     DType dtype = DType::kBf16;
     std::optional<DType> weights;
+    DType summed = DType::kFp32;
     const Route* route = nullptr;
     int cores = 0;
     bool for_whole_chip = false;

@@ -70,6 +70,7 @@ JournalLine read_line(Reader line) {
   read.key.kind = line.choice<OpKind>("kind", compute_kinds());
   read.key.dtype = line.choice<DType>("dtype", dtypes());
   read.key.stored = line.choice<DType>("stored", dtypes(), read.key.dtype);
+  read.key.summed = line.choice<DType>("summed", dtypes(), DType::kFp32);
   read.key.shape = read_shape(line);
   read.key.rows = read_rows(line);
   read.key.cores = static_cast<int>(line.integer("cores", kCount, 0));

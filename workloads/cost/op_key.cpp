@@ -16,7 +16,8 @@ CostQuery OpKey::query() const {
           .rows = rows,
           .stored = stored == dtype ? std::optional<DType>() : stored,
           .fused_quantise = fused_quantise,
-          .hot = hot};
+          .hot = hot,
+          .summed = summed};
 }
 
 OpKey key_of(const CostQuery& query, int cores) {
@@ -24,6 +25,7 @@ OpKey key_of(const CostQuery& query, int cores) {
             .shape = query.shape,
             .dtype = query.dtype,
             .stored = stored_dtype(query),
+            .summed = query.summed,
             .cores = cores,
             .rows = {query.rows.begin(), query.rows.end()},
             .fused_quantise = query.fused_quantise,
@@ -42,6 +44,7 @@ std::string to_text(const OpKey& key) {
   add("kv_heads", s.kv_heads), add("head_dim", s.head_dim), add("v_dim", s.v_dim), add("kv", s.kv);
   add("window", s.window), add("cores", key.cores);
   if (key.stored != key.dtype) text += fmt::format(R"(, "stored": "{}")", to_string(key.stored));
+  if (key.summed != DType::kFp32) text += fmt::format(R"(, "summed": "{}")", to_string(key.summed));
   if (!key.rows.empty()) text += fmt::format(R"(, "rows": [{}])", fmt::join(key.rows, ", "));
   if (key.fused_quantise) text += R"(, "fused_quantise": true)";
   if (key.hot) text += R"(, "hot": true)";

@@ -1,4 +1,5 @@
-// What distinguishes one measured op from another: a cost query that owns its rows.
+// What distinguishes one measured op from another: a cost query that owns its rows. Which cores its kernel
+// was chosen for (CostQuery::for_whole_chip) is not asked of a device: its library chooses.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@ namespace moebius {
 struct OpKey {
   OpKind kind = OpKind::kGemm;
   Shape shape;
-  DType dtype = DType::kBf16, stored = DType::kBf16;
+  DType dtype = DType::kBf16, stored = DType::kBf16, summed = DType::kFp32;
   int cores = 0;                   // 0: all of the device
   std::vector<std::int32_t> rows;  // as of CostQuery, largest first: order does not count
   bool fused_quantise = false, hot = false;

@@ -23,7 +23,8 @@ EvenLoads::EvenLoads(std::span<const std::int32_t> rows) {
   const bool even = *most - *least <= 1;
   for (const std::int32_t own : rows) {
     if (own <= 0) continue;
-    const auto place = static_cast<std::size_t>(std::bit_width(static_cast<std::uint32_t>(own)) - 1);
+    const auto like = static_cast<std::uint32_t>(even ? *most : own);  // 63 and 64 rows are even too
+    const auto place = static_cast<std::size_t>(std::bit_width(like) - 1);
     sums[place] += even ? own : tiled(own);
     ++counts[place];
     ++loaded;

@@ -6,7 +6,8 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "models/layer_math.h"
+#include "workloads/schedule/op_formats.h"
+#include "workloads/schedule/work.h"
 
 namespace moebius {
 
@@ -39,7 +40,7 @@ void add_op_rows(Timeline& timeline, const Fragment& fragment, std::int32_t row)
                             .num_dependencies = op.num_dependencies,
                             .shape = op.shape,
                             .flops = op_flops(op, fragment).value,
-                            .bytes = op_bytes(op.kind, op.shape, op.dtype).value,
+                            .bytes = op_bytes(op, fragment).value,
                             .payload = op.payload.value});
   }
 }

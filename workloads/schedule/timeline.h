@@ -62,7 +62,7 @@ struct OpRow {
   std::int32_t index = 0;      // in it
   std::int32_t first_dependency = 0, num_dependencies = 0;  // into Timeline::dependencies
   Shape shape = {};
-  double flops = 0, bytes = 0; // op_flops, op_bytes of the shape (routed: of the busiest member)
+  double flops = 0, bytes = 0; // op_flops, op_bytes (routed: of the busiest member)
   double payload = 0;          // Op::payload
 };
 

@@ -89,6 +89,33 @@ TEST_CASE("an op that is asked for again is not measured again") {
   CHECK(emulated.ops->facts().ops == 2);
 }
 
+TEST_CASE("sums of gradients in two formats are two ops, and move the bytes of theirs") {
+  const Journal journal;
+  CostQuery sum{.kind = OpKind::kGemmWgrad, .shape = {.m = 8, .n = 4, .k = 2}};
+  const auto adds = [](const CostQuery& query) { return query.summed == DType::kBf16 ? 1e-6 : 2e-6; };
+  const double operands = 2 * (8 + 4) * 2;
+  for (const int measured : {2, 0}) {  // then they are in the journal
+    Emulated emulated(journal.path, adds);
+    for (const DType format : {DType::kFp32, DType::kBf16}) {
+      sum.summed = format;
+      const Cost cost = emulated.costs.cost(sum);
+      CHECK(cost.seconds == (format == DType::kBf16 ? 1e-6 : 2e-6));
+      CHECK(cost.memory_bytes == Approx(operands + 2 * element_bytes(format) * 8 * 4));
+    }
+    CHECK(emulated.device.measured() == measured);
+  }
+}
+
+TEST_CASE("memory traffic of experts is that of the rows that they have") {
+  Emulated emulated;
+  const std::vector<std::int32_t> rows{3, 0, 1};
+  CostQuery query = grouped(rows);
+  const double few = emulated.costs.cost(query).memory_bytes;
+  CHECK(few == Approx(2.0 * (4 * 32 + 2 * 64 * 32 + 4 * 64)));
+  query.shape.m = 64;  // of the busiest rank; the rows say what this one has
+  CHECK(emulated.costs.cost(query).memory_bytes == few);
+}
+
 TEST_CASE("rows of experts in another order are the same op") {
   Emulated emulated;
   emulated.costs.cost(grouped({5, 0, 2}));
@@ -241,9 +268,11 @@ TEST_CASE("a corrupt journal is told by file and line and what was expected") {
   fails_with(kLine + "\n" + kLine.substr(0, 30),
              "2: expected '\"' at the end of a string, found the end of the file");
   fails_with("17\n", "1: expected an object, found 17");
-  fails_with(kLine.substr(0, kLine.size() - 1) + ", \"colour\": 1}\n", R"(1: /colour: unknown key "colour"; known are "cores", "device", "dtype", "fused_quantise", "groups", )"
-             R"("head_dim", "heads", "hot", "k", "kind", "kv", "kv_heads", "m", "n", "repetitions", "seconds", )"
-             R"("spread", "stored", "v_dim", "window")");
+  fails_with(
+      kLine.substr(0, kLine.size() - 1) + ", \"colour\": 1}\n",
+      R"(1: /colour: unknown key "colour"; known are "cores", "device", "dtype", "fused_quantise", "groups", )"
+      R"("head_dim", "heads", "hot", "k", "kind", "kv", "kv_heads", "m", "n", "repetitions", "seconds", )"
+      R"("spread", "stored", "summed", "v_dim", "window")");
   wrong = kLine;
   wrong.replace(wrong.find("\"m\": 8"), 6, "\"rows\": [1, -2]");
   fails_with(wrong + "\n", "1: /rows: expected rows of 0 .. 2e9, found -2");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "hw/catalog.h"
@@ -101,6 +102,16 @@ TEST_CASE("weights of even loads add up to one, whatever the loads") {
   for (const Rows& rows : {Rows{5, 0, 0, 1}, Rows{700, 30, 2, 2}, Rows{0, 0, 0, 9}}) {
     const EvenLoads loads(rows);
     CHECK(loads.sum([](std::int64_t) { return 1.0; }) == Approx(1));
+  }
+}
+
+// Whatever power of two lies between them.
+TEST_CASE("loads that differ by one row are one even load of their sum") {
+  for (const Rows& rows : {Rows{63, 64, 64, 63}, Rows{4, 4, 3, 4}, Rows{2, 1}, Rows{5, 5}}) {
+    const EvenLoads loads(rows);
+    REQUIRE(loads.end() - loads.begin() == 1);
+    CHECK(loads.begin()->rows == std::accumulate(rows.begin(), rows.end(), 0));
+    CHECK(loads.begin()->weight == 1);
   }
 }
 

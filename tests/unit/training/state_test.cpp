@@ -3,6 +3,8 @@
 
 #include "state_of_job.h"
 #include "workloads/cost/op_costs.h"
+#include "workloads/cost/roofline.h"
+#include "workloads/schedule/recorder.h"
 
 using namespace moebius;
 
@@ -262,6 +264,28 @@ TEST_CASE("an update moves the bytes of the formats that gradients, masters and 
   CHECK(bytes_of_parameter(job) == 2 * (2 + 2 + 2 + 2) + 2);
   job.plan.keeps_master = false;  // the weight is read in its place
   CHECK(bytes_of_parameter(job) == 2 * (2 + 2 + 2) + 2 + 2);
+}
+
+TEST_CASE("a timeline tells the bytes that ops are costed with, in the formats of what they find") {
+  TrainingJob job = dense_job();
+  for (const DType gradients : {DType::kBf16, DType::kFp32}) {
+    job.plan.gradients = gradients;
+    job.plan.gemm = DType::kFp8;
+    job.plan.master = DType::kBf16;
+    Training training(job);
+    Recorder recorder(training.layout(), {});
+    std::size_t rows = 0;
+    for (const Submission& submission : all_submissions(training)) {
+      recorder.submitted(submission);
+      for (; rows < recorder.timeline().ops.size(); ++rows) {
+        const OpRow& row = recorder.timeline().ops[rows];
+        if (is_communication(row.kind)) continue;
+        const CostQuery query = query_of(*submission.fragment, submission.fragment->ops[row.index], 1);
+        INFO(to_string(row.kind));
+        CHECK(row.bytes == least_bytes(query));
+      }
+    }
+  }
 }
 
 TEST_CASE("gradients that are reduced in 8 bits are kept in FP32") {
