@@ -16,6 +16,7 @@
 #include "workloads/report/report_service_classes.h"
 #include "workloads/report/report_stages.h"
 #include "workloads/report/spread_tree.h"
+#include "workloads/report/step_price.h"
 #include "workloads/serving/serving.h"
 
 namespace moebius {
@@ -276,6 +277,8 @@ FigureTree serving_tree(const Report& report) {
   if (report.service) add_blocks(tree.parts.back().second, *report.service);
   if (report.service) {
     add_service(tree, *report.service, report.scenario->service);
+  } else {
+    tree.parts.emplace_back("cost", batch_cost_tree(report));
   }
   FigureTree experts = report.service ? experts_tree(*report.service) : FigureTree{};
   if (experts.parts.empty())
@@ -343,7 +346,7 @@ std::string serving_text(const Report& report) {
       "  cache              {} of {} pages of {} tokens at most in use on one rank; there are as many "
       "as requests can ask for\n",
       grouped(figures.peak_pages), grouped(figures.cache_pages), plan.block_tokens);
-  return text + executed_text(report);
+  return text + batch_cost_text(report) + executed_text(report);
 }
 
 }  // namespace moebius

@@ -40,6 +40,51 @@ StepPrice step_price(const Report& report) {
   return cost;
 }
 
+namespace {
+
+struct BatchPrice {
+  StepTariff tariff;
+  bool known = false;
+  double usd = 0, tokens = 0, output_tokens = 0;
+};
+
+BatchPrice batch_price(const Report& report) {
+  const ServingFigures& figures = *report.serving;
+  const double seconds = report.metrics.makespan.seconds();
+  BatchPrice price{.tariff = step_tariff(*report.scenario->cluster, static_cast<int>(report.devices()))};
+  price.known = report.facts.on_cluster && price.tariff.no_price.empty();
+  price.usd = price.tariff.usd(seconds);
+  price.output_tokens = figures.output_tokens_per_s * seconds;
+  price.tokens = price.output_tokens + figures.input_tokens_per_s * seconds;
+  return price;
+}
+
+}  // namespace
+
+FigureTree batch_cost_tree(const Report& report) {
+  const BatchPrice price = batch_price(report);
+  const auto per_million = [&](double tokens) {
+    return figure_if(price.known && tokens > 0, 1e6 * price.usd / tokens);
+  };
+  FigureTree tree;
+  tree.rows = {{"usd_per_hour", figure_if(price.known, price.tariff.usd_per_hour)},
+               {"usd", figure_if(price.known, price.usd)},
+               {"usd_per_million_tokens", per_million(price.tokens)},
+               {"usd_per_million_output_tokens", per_million(price.output_tokens)}};
+  return tree;
+}
+
+std::string batch_cost_text(const Report& report) {
+  const BatchPrice price = batch_price(report);
+  if (!price.tariff.no_price.empty())
+    return fmt::format("  cost               not known: no price of {} in the catalog\n",
+                       price.tariff.no_price);
+  if (!price.known || price.tokens <= 0) return "";
+  return fmt::format(
+      "  cost               {:.4g} USD: {:.4g} USD an hour, {:.4g} USD a million tokens (in and out)\n",
+      price.usd, price.tariff.usd_per_hour, 1e6 * price.usd / price.tokens);
+}
+
 FigureTree cost_tree(const StepPrice& cost) {
   const auto known = [](const std::optional<double>& whole, double share) {
     return figure_if(whole.has_value(), whole.value_or(0) * share);

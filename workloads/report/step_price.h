@@ -33,6 +33,10 @@ struct StepPrice {
 };
 StepPrice step_price(const Report& report);
 
+// Of a batch that was served op by op: its devices by the hour from the first arrival to the last token.
+FigureTree batch_cost_tree(const Report& report);
+std::string batch_cost_text(const Report& report);
+
 FigureTree cost_tree(const StepPrice& cost);
 std::string cost_text(const StepPrice& cost);
 
