@@ -1,7 +1,9 @@
 // Placement as a user asks for it: carried out by the simulator, against naive order.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "hw/document.h"
 #include "tests/process.h"
@@ -28,6 +30,24 @@ Document json_of(const std::string& arguments) {
 
 double step_of(const std::string& arguments) {
   return number_at(json_of("run " + arguments + " --json").root, "step_time_s");
+}
+
+// Its model stands beside it; of its pipeline no split may keep the stages a rank.
+std::string write_mixed(const test::Scratch& scratch, const std::string& name, int nodes, int batch) {
+  scratch.write("config.json", R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_size": 2048, "num_hidden_layers": 8, "vocab_size": 32000, "tie_word_embeddings": false,
+    "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 8192,
+    "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "hidden_act": "silu"})");
+  const std::string first = R"({"moebius": 1, "kind": "training", "name": "small",
+    "model": {"hf_config": "config.json"},
+    "cluster": {"pools": [{"name": "gpu", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": )";
+  const std::string then = R"(},
+                          {"name": "old", "accelerator": "a800-sxm", "node": "hgx-8", "nodes": 1}],
+                "fabric": {"type": "clos-roce"}},
+    "plan": {"pp": {"degree": 2, "schedule": "interleaved", "virtual": 2}, "dp": {"zero": 1},
+             "memory": "report"},
+    "workload": {"sequence_length": 1024, "micro_batch": 1, "global_batch": )";
+  return scratch.write(name, first + std::to_string(nodes) + then + std::to_string(batch) + "}}");
 }
 
 }  // namespace
@@ -132,4 +152,59 @@ TEST_CASE("a job is split over chips of two kinds at least as well as by the pla
   CHECK(number_at(found.root, "efficiency") > 0.5);
   const Document run = json_of("run " + split + " --json");
   CHECK(number_at(run.root, "tokens_per_s") == Approx(best).epsilon(1e-9));
+}
+
+TEST_CASE("what --set changes of a job it is split with, and what is written keeps it") {
+  const test::Scratch scratch;
+  const Document meant = json_of("split " + write_mixed(scratch, "a.json", 2, 48) + " --finalists 1 --json");
+  std::filesystem::create_directory(scratch.path("out"));
+  const Document found = json_of("split " + write_mixed(scratch, "b.json", 1, 24) +
+                                 " --set /cluster/pools/0/nodes=2 --set /workload/global_batch=48" +
+                                 " --finalists 1 --json --out " + scratch.path("out/split.json"));
+  const double best = number_at(found.root.find("splits")->items.front(), "tokens_per_s");
+  CHECK(best == number_at(meant.root.find("splits")->items.front(), "tokens_per_s"));
+  CHECK(number_at(found.root, "sum_of_parts_tokens_per_s") ==
+        number_at(meant.root, "sum_of_parts_tokens_per_s"));
+  const Document run = json_of("run " + scratch.path("out/split.json") + " --json");
+  CHECK(number_at(run.root, "tokens_per_s") == Approx(best).epsilon(1e-9));
+}
+
+TEST_CASE("a placed job that --set changed names its files from where it is written") {
+  const test::Scratch scratch;
+  const std::string pools = R"([{"name": "gpu", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 2}])";
+  const std::string scenario = write_mixed(scratch, "s.json", 1, 48);
+  std::filesystem::create_directory(scratch.path("out"));
+  const std::string placed = scratch.path("out/placed.json");
+  const Document found = json_of("place " + scenario + " --set '/cluster/pools=" + pools +
+                                 "' --finalists 1 --json --out " + placed);
+  CHECK(step_of(placed) ==
+        Approx(number_at(found.root.find("finalists")->items.front(), "step_time_s")).epsilon(1e-12));
+}
+
+// A product that a table of one's own says to take 400 us, more than twice what the shipped one does.
+TEST_CASE("splits go by the tables of --data") {
+  const test::Scratch scratch;
+  std::filesystem::create_directory(scratch.path("profiles"));
+  scratch.write("profiles/h800-sxm.json", R"({"format": "moebius-profile-1", "accelerator": "h800-sxm",
+    "reference": {"architecture": "hopper", "cores": 132, "general_cores": 0, "independent_engines": false,
+      "memory_rate": 3.35e12, "memory_efficiency": 0.9, "l2": 52428800, "clock": 1.83e9, "power": 700,
+      "kernel_floor": 2.55e-6, "peak": {"bf16": 9.89e14, "fp8": 1.979e15}},
+    "sources": [{"key": "LAB", "text": "a bench", "licence": "none", "date": "2026-01-01"}],
+    "tables": [{"name": "dense", "kinds": ["gemm"], "dtype": "bf16", "stack": "lab-1", "source": "LAB",
+      "cores": 132, "clocks": "burst", "values": "measured", "in_sample": false, "note": "",
+      "site": ["n", "k"], "axes": [{"key": "m", "points": [2048, 4096]}],
+      "held_out": {"rows": 0, "mean": 0, "median": 0, "p90": 0, "worst": 0}, "rejected": [],
+      "sites": [[4096, 4096]], "microseconds": ["200 400"]}]})");
+  const Document found = json_of("split " + write_mixed(scratch, "s.json", 1, 48) +
+                                 " --finalists 1 --json --data " + scratch.path(""));
+  const auto product = [](const Document& matrices) {
+    const Value& rows = *matrices.root.find("matrices")->items.front().find("rows");
+    const auto row = std::find_if(rows.items.begin(), rows.items.end(), [](const Value& one) {
+      return one.find("op")->text == "gemm bf16" && one.find("shape")->text == "4096 x 4096 x 4096";
+    });
+    REQUIRE(row != rows.items.end());
+    return number_at(*row, "time_s");
+  };
+  CHECK(product(found) == product(json_of("matrix h800-sxm --json --data " + scratch.path(""))));
+  CHECK(product(found) > 2 * product(json_of("matrix h800-sxm --json")));
 }

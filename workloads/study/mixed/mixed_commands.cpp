@@ -2,13 +2,14 @@
 
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/scenario/extended_document.h"
-#include "workloads/scenario/schema.h"
+#include "workloads/scenario/named_files.h"
 #include "workloads/study/mixed/split_search.h"
 
 namespace moebius {
@@ -61,17 +62,10 @@ struct SplitArguments {
   bool json = false;
 };
 
-// What the best split changes of the file, over it.
-std::string extending(const SplitStudy& study, const SplitArguments& arguments) {
-  namespace fs = std::filesystem;
-  const fs::path directory = fs::absolute(arguments.out).parent_path();
-  Document document = parse_document(study.scenario, arguments.out);
-  set_at_pointer(document, "/moebius", "1");
-  set_at_pointer(document, "/kind", "training");
-  set_at_pointer(document, "/name", to_json(text_value(study.name + ", split")));
-  const std::string base = fs::relative(fs::absolute(arguments.scenario), directory).string();
-  set_at_pointer(document, "/extends", to_json(text_value(base)));
-  return to_json(document.root) + "\n";
+// The scenario by the best split, as it is named from where it is written.
+std::string written(const SplitStudy& study, const std::string& path) {
+  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  return to_json(written_into(study.scenario, directory.string()).root) + "\n";
 }
 
 int split(const SplitArguments& arguments, const ChosenExecutor& executor) {
@@ -82,10 +76,11 @@ int split(const SplitArguments& arguments, const ChosenExecutor& executor) {
   require_apart("--out", arguments.out, arguments.scenario);
   if (!arguments.out.empty()) require_writable(arguments.out);
   const Library library(*executor.data);
-  const SplitStudy study =
-      study_split({arguments.scenario, load_scenario(arguments.scenario), arguments.changes, library,
-                   executor.start, static_cast<int>(finalists)});
-  if (!arguments.out.empty()) write_file(arguments.out, extending(study, arguments));
+  Document scenario = load_scenario(arguments.scenario);
+  apply(arguments.changes, scenario);  // before pools change their places
+  const SplitStudy study = study_split(
+      {arguments.scenario, std::move(scenario), library, executor.start, static_cast<int>(finalists)});
+  if (!arguments.out.empty()) write_file(arguments.out, written(study, arguments.out));
   print(arguments.json ? split_json(study) : split_text(study));
   return 0;
 }
@@ -125,7 +120,7 @@ Command split_command(const ChosenExecutor& executor) {
       {"--seed", &arguments->changes.seed, "replaces the scenario's seed", seed_number},
       {"--finalists", &arguments->finalists,
        "interleaved splits that are carried out, the best by the matrices (default: 4)"},
-      {"--out", &arguments->out, "file for a scenario that extends this one by the best split"},
+      {"--out", &arguments->out, "file for the scenario by the best split"},
       {"--json", &arguments->json, "print the result as one JSON object"}};
   return {"split",
           "give a job to chips of several kinds: stages, layers and microbatches, against the parts alone",

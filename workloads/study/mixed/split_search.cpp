@@ -10,6 +10,7 @@
 #include "hw/error.h"
 #include "hw/mixed_pools.h"
 #include "workloads/crew.h"
+#include "workloads/scenario/schema.h"
 #include "workloads/study/mixed/split_estimate.h"
 #include "workloads/training/pipeline/uneven_batches.h"
 
@@ -58,7 +59,7 @@ Document with_plan(Document document, const SplitPlan& plan, const Scenario& sce
 }
 
 double tokens_per_second(Document document, const SplitRequest& request, std::string* layers) {
-  Job job = read_job(std::move(document), request.changes, request.library);
+  Job job = read_job(std::move(document), {}, request.library);
   job.scenario.timeline.detail = Detail::kNone;
   require_fit(job);
   const Scenario& scenario = job.scenario;
@@ -74,7 +75,7 @@ double tokens_per_second(Document document, const SplitRequest& request, std::st
 class SplitSearch {
  public:
   explicit SplitSearch(const SplitRequest& request)
-      : request_(request), base_(read_job(request.scenario, request.changes, request.library)) {
+      : request_(request), base_(read_job(request.scenario, {}, request.library)) {
     if (!base_.training || !several_kinds(*base_.scenario.cluster))
       throw input_error(
           fmt::format("{}: expected training on pools of several kinds of chips to split", request.file));
@@ -88,7 +89,7 @@ class SplitSearch {
     if (study_.runs.front().tokens_per_s <= 0)
       throw run_error(
           fmt::format("{}: no split can run; the first: {}", request_.file, study_.runs.front().refusal));
-    study_.scenario = overlay();
+    study_.scenario = split_scenario();
     ask_what_stops();
     return std::move(study_);
   }
@@ -99,7 +100,7 @@ class SplitSearch {
 
   void measure() {
     for (const Pool& pool : pools()) {
-      const auto costs = make_cost_source(pool.accelerator, "", scenario().kernels);
+      const auto costs = make_cost_source(pool.accelerator, request_.library.data, scenario().kernels);
       study_.matrices.push_back(chip_matrix(pool.accelerator, *costs));
       add_network(pool, scenario().cluster->fabric.spec().type, request_.library, request_.start,
                   study_.matrices.back());
@@ -158,8 +159,9 @@ class SplitSearch {
     return std::max<std::int64_t>(1, std::llround(batch / static_cast<double>(round))) * round;
   }
 
-  // The best that can run, and what was refused on the way: so many interleaved ones, whose slices take long
-  // to find, and eight times as many others. `batch`: 0 as the scenario has it, else about so many sequences.
+  // The best that can run, and what was refused on the way: all but interleaved ones, of which, as their
+  // slices take long to find, the best alone. `batch`: 0 as the scenario has it, else about so many
+  // sequences.
   std::vector<SplitRun> best_of(const std::vector<int>& pools, double batch) const {
     auto slow = static_cast<std::size_t>(request_.finalists);
     int devices = 0;
@@ -207,16 +209,18 @@ class SplitSearch {
     });
   }
 
-  std::string overlay() const {
-    const Document placed = with_plan(request_.scenario, study_.runs.front().plan, scenario());
-    Value only = placed.root;
-    only.keys.clear();
-    only.items.clear();
-    for (const char* key : {"cluster", "plan"}) {
-      only.keys.push_back(key);
-      only.items.push_back(*placed.root.find(key));
+  // Whole: laid over the file, its pipeline would keep keys of the one that it takes the place of. What the
+  // file expects is not expected of another plan.
+  Document split_scenario() const {
+    Document placed = with_plan(request_.scenario, study_.runs.front().plan, scenario());
+    Value& root = placed.root;
+    const auto expected = std::find(root.keys.begin(), root.keys.end(), "expect");
+    if (expected != root.keys.end()) {
+      root.items.erase(root.items.begin() + (expected - root.keys.begin()));
+      root.keys.erase(expected);
     }
-    return to_json(only);
+    set_at_pointer(placed, "/name", to_json(text_value(study_.name + ", split")));
+    return placed;
   }
 
   void give_memory(Document& document) const {
@@ -249,8 +253,7 @@ class SplitSearch {
 
   // Stages hold whole layers: how much longer the slowest one takes than all would if layers could be cut.
   double whole_layers(const SplitPlan& plan) const {
-    const Job job =
-        read_job(with_plan(request_.scenario, plan, scenario()), request_.changes, request_.library);
+    const Job job = read_job(with_plan(request_.scenario, plan, scenario()), {}, request_.library);
     const Scenario& of = job.scenario;
     const SliceLoads loads = slice_loads({of.model, of.plan, of.training, *of.cluster});
     double speed = 0, layers = 0;

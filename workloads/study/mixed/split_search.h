@@ -4,8 +4,8 @@
 // take (dynamic slicing), microbatches to the replicas likewise.
 //
 // Every legal way is estimated by the chips' efficiency matrices (efficiency_matrix.h) and carried out, of
-// interleaved pipelines the best alone. Beside them stand the parts: each pool alone, at its best by the same search. What the best
-// split reaches is its tokens a second over the sum of theirs.
+// interleaved pipelines the best alone. Beside them stand the parts: each pool alone, at its best by the same
+// search. What the best split reaches is its tokens a second over the sum of theirs.
 #pragma once
 
 #include <string>
@@ -53,7 +53,7 @@ struct SplitStudy {
   std::vector<SplitRun> runs;  // fastest first
   double as_given = 0;         // tokens/s of the scenario as it stands; 0: it does not run
   std::vector<SplitStop> stops;
-  std::string scenario;  // JSON: what is laid over the file for the best one
+  Document scenario;  // by the best one
 
   double sum_of_parts() const;
   double sum_of_plain_parts() const;  // 0: one of them does not run
@@ -62,8 +62,7 @@ struct SplitStudy {
 
 struct SplitRequest {
   std::string file;
-  Document scenario;
-  Changes changes;
+  Document scenario;  // as it is changed
   const Library& library;
   const StartExecutor& start;
   int finalists = 4;  // interleaved ones that are carried out; of the others all are

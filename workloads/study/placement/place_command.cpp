@@ -56,7 +56,7 @@ int place(const PlaceArguments& arguments, const ChosenExecutor& executor) {
                        static_cast<int>(within("--finalists", arguments.finalists, kMostFinalists, 4))});
   const bool changed = !arguments.changes.sets.empty() || arguments.changes.seed;
   if (!arguments.out.empty())
-    write_file(arguments.out, changed ? placed_scenario(study, scenario)
+    write_file(arguments.out, changed ? placed_scenario(study, scenario, arguments.out)
                                       : placed_scenario(study, arguments.scenario, arguments.out));
   print(arguments.json ? placement_json(study) : placement_text(study));
   return 0;

@@ -46,8 +46,8 @@ std::string placement_text(const PlacementStudy& study);
 std::string placement_json(const PlacementStudy& study);
 // A scenario that extends `file` by the best placement, to be written at `path`.
 std::string placed_scenario(const PlacementStudy& study, const std::string& file, const std::string& path);
-// The whole of one that was changed.
-std::string placed_scenario(const PlacementStudy& study, Document scenario);
+// The whole of one that was changed, to be written at `path`.
+std::string placed_scenario(const PlacementStudy& study, const Document& changed, const std::string& path);
 
 // One fragmented cluster each, by its number: naive against found.
 struct FragmentedGain {
