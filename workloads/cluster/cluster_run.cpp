@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <queue>
 
 #include "hw/error.h"
@@ -13,10 +12,6 @@
 namespace moebius {
 
 namespace {
-
-constexpr std::array<std::string_view, kNumTimeItems> kItemNames{
-    "productive", "recomputed",  "checkpoint", "detection", "isolation",
-    "waiting",    "replacement", "restart",    "slowed",    "queued"};
 
 class ClusterRun {
  public:
@@ -37,7 +32,7 @@ class ClusterRun {
   void take(const PendingEvent& event);
   void strike(int kind, int node);
   void strike_job(int job, int kind, int node, bool takes_node);
-  void stop_job(JobRun& run, int kind, bool lost_memory);
+  void stop_job(JobRun& run, int kind);
   void detect(int job);
   void find(int job);
   void end_bad(JobRun& run);
@@ -200,16 +195,23 @@ void ClusterRun::strike_job(int job, int kind_index, int node, bool takes_node) 
   if (takes_node) {
     const auto place = std::find(run.nodes.begin(), run.nodes.end(), node);
     run.broken.push_back(static_cast<int>(place - run.nodes.begin()));
+    ++run.lost_nodes;
     take_down(node, kind);
   }
-  stop_job(run, kind_index, takes_node);
-  if (takes_node && run.bad && run.bad_node == node) end_bad(run);
+  stop_job(run, kind_index);
+  if (!takes_node || !run.bad || run.bad_node != node) return;
+  if (plan_.faults[run.bad_kind].effect == FailureEffect::kSlow) return end_bad(run);
+  run.bad_node = -1;  // what it computed wrongly is still there
 }
 
-// Whoever is down already gets to know of one more fault when it knows of the first.
-void ClusterRun::stop_job(JobRun& run, int kind_index, bool lost_memory) {
-  run.lost_memory = run.lost_memory || lost_memory;
-  if (run.stage == JobStage::kUnknown || run.stage == JobStage::kWaiting) return;
+// Whoever is down already gets to know of one more fault when it knows of the first; who knows, and waits for
+// nodes, loses what a peer of one that is gone as well had of it.
+void ClusterRun::stop_job(JobRun& run, int kind_index) {
+  if (run.stage == JobStage::kUnknown) return;
+  if (run.stage == JobStage::kWaiting) {
+    if (run.lost_nodes > 1) run.progress.back_to_storage();
+    return;
+  }
   ++run.progress.course().interruptions[kind_index];
   if (run.stage == JobStage::kRunning) {
     run.progress.stop(now_);
@@ -236,13 +238,13 @@ void ClusterRun::detect(int job) {
   JobRun& run = jobs_[job];
   tell(What::kDetected, job);
   std::vector<RecoveryStep> steps{{TimeItem::kIsolation, plan_.recovery.isolate.draw(random_)}};
-  if (!run.lost_memory && random_.unit() < plan_.checkpoint.triggered) {
+  if (run.lost_nodes == 0 && random_.unit() < plan_.checkpoint.triggered) {
     // Every rank saves what it holds; of the step under way a part is done again.
     const Time part = time_from_seconds(random_.unit() * run.job->step.seconds());
     run.progress.back_to(run.progress.done() - std::min(part, run.progress.done()));
     run.progress.save_now();
     steps.push_back({TimeItem::kCheckpoint, run.costs.load});
-  } else if (plan_.checkpoint.policy == CheckpointPolicy::kMemory && run.broken.size() <= 1) {
+  } else if (plan_.checkpoint.policy == CheckpointPolicy::kMemory && run.lost_nodes <= 1) {
     run.progress.back_to_peers();
   } else {
     run.progress.back_to_storage();
@@ -271,6 +273,7 @@ void ClusterRun::find(int job) {
   const auto place = std::find(run.nodes.begin(), run.nodes.end(), run.bad_node);
   if (kind.nodes > 0 && place != run.nodes.end()) {
     run.broken.push_back(static_cast<int>(place - run.nodes.begin()));
+    ++run.lost_nodes;
     take_down(run.bad_node, kind);
   }
   end_bad(run);
@@ -325,7 +328,9 @@ void ClusterRun::resume(int job) {
   JobRun& run = jobs_[job];
   spend(run, TimeItem::kRestart);
   run.stage = JobStage::kRunning;
-  run.lost_memory = run.exchanged = false;
+  run.lost_nodes = 0;
+  run.exchanged = false;
+  if (run.bad) run.judge(plan_.faults[run.bad_kind]);
   run.progress.begin(now_);
   tell(What::kResumed, job);
   if (run.job->work.ns > 0)
@@ -383,14 +388,6 @@ void ClusterRun::finish(int job) {
 }
 
 }  // namespace
-
-std::string_view to_string(TimeItem item) {
-  return kItemNames[static_cast<int>(item)];
-}
-
-int JobCourse::total() const {
-  return std::accumulate(interruptions.begin(), interruptions.end(), 0);
-}
 
 ClusterCourse run_cluster(const ClusterPlan& plan, std::uint64_t seed,
                           const std::function<void(const ClusterEvent&)>& hear) {

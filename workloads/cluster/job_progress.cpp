@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "hw/error.h"
 
 namespace moebius {
 
 namespace {
+
+constexpr std::array<std::string_view, kNumTimeItems> kItemNames{
+    "productive", "recomputed",  "checkpoint", "detection", "isolation",
+    "waiting",    "replacement", "restart",    "slowed",    "queued"};
 
 Time scaled(Time time, double factor) {
   return {static_cast<std::int64_t>(std::floor(static_cast<double>(time.ns) * factor))};
@@ -16,6 +21,14 @@ Time scaled(Time time, double factor) {
 constexpr std::size_t kLatest = 64;  // that storage keeps, whatever their distance
 
 }  // namespace
+
+std::string_view to_string(TimeItem item) {
+  return kItemNames[static_cast<int>(item)];
+}
+
+int JobCourse::total() const {
+  return std::accumulate(interruptions.begin(), interruptions.end(), 0);
+}
 
 JobProgress::JobProgress(const CheckpointPlan& plan, const CheckpointCosts& costs, Time interval)
     : plan_(plan), costs_(costs), interval_(interval) {

@@ -1,6 +1,7 @@
 // A job while a cluster runs, and what is to happen next. For cluster_run.cpp alone.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -28,6 +29,15 @@ struct JobRun {
   JobRun(const ClusterJob& spec, const CheckpointPlan& plan, const CheckpointCosts& its_costs, Time interval)
       : job(&spec), progress(plan, its_costs, interval), costs(its_costs) {}
 
+  // Where it goes on: work from before the first wrong results is right. From there they are made again only
+  // by a node that is still among its own: a restart is enough where the fault is of none.
+  void judge(const FailureKind& kind) {
+    if (kind.effect != FailureEffect::kSilent) return;
+    const bool stays = kind.nodes > 0 && bad_node >= 0;
+    bad = stays || progress.done() > wrong_from;
+    wrong_from = std::min(wrong_from, progress.done());
+  }
+
   const ClusterJob* job;
   JobProgress progress;
   CheckpointCosts costs;
@@ -38,11 +48,11 @@ struct JobRun {
   std::vector<RecoveryStep> steps;  // still to come, the next one last
   bool has_nodes = true;            // after these steps it can run; else it has to get nodes first
   std::vector<int> nodes;
-  std::vector<int> broken;   // places in `nodes` to be filled
-  bool exchanged = false;    // some were, since it last ran
-  bool lost_memory = false;  // of a node, since it last ran
-  bool bad = false;          // slow or silently wrong, not known yet
-  int bad_node = -1;         // which one; -1: the job's own software; its kind:
+  std::vector<int> broken;  // places in `nodes` to be filled
+  bool exchanged = false;   // some were, since it last ran
+  int lost_nodes = 0;       // with their memory, since it last ran
+  bool bad = false;         // slow or silently wrong, not known yet
+  int bad_node = -1;        // which one; -1: the job's own software, or it is gone; its kind:
   int bad_kind = -1;
   int bad_version = 0;  // of the search for it: an older one is over
   Time wrong_from;      // work that was right

@@ -118,6 +118,25 @@ TEST_CASE("copies in peers' memory survive one node and not two of them") {
   CHECK(only_job(memory).of(TimeItem::kRestart) == 990_s);  // which storage alone has
 }
 
+// As above with storage that takes a quarter of an hour. The second node breaks while the job waits for the
+// repair of the first, and while the new node is made ready.
+TEST_CASE("copies in peers' memory do not survive a second node before the job runs again") {
+  ClusterPlan memory = plan();
+  memory.checkpoint.policy = CheckpointPolicy::kMemory;
+  memory.checkpoint.interval = {600'000'000'000};
+  memory.jobs[0].state = {32e9};
+  memory.checkpoint.storage = {32e9 / 900};
+  memory.trace = {{{6'300'000'000'000}, 2, 0}, {{6'500'000'000'000}, 3, 0}};
+  for (const int nodes : {4, 6}) {
+    INFO(nodes << " nodes");
+    memory.nodes = nodes;
+    const JobCourse course = only_job(memory);
+    CHECK(course.of(TimeItem::kRecomputed) == Time{(6290 - 7 * 600) * 1'000'000'000LL});
+    CHECK(course.of(TimeItem::kRestart) == 990_s);
+    CHECK(sum(course) == Time{100 * kHour.ns});
+  }
+}
+
 TEST_CASE("a slow node costs time until it is found and no work") {
   ClusterPlan slow = plan();
   slow.faults[0].effect = FailureEffect::kSlow;
@@ -177,6 +196,23 @@ TEST_CASE("results that were wrong are thrown away back to a checkpoint from bef
   CHECK(course.of(TimeItem::kRecomputed) > Time{5 * kHour.ns});
   CHECK(course.of(TimeItem::kRecomputed) < Time{6 * kHour.ns});
   CHECK(sum(course) == Time{100 * kHour.ns});
+}
+
+// Wrong from 10 h on. The node breaks at 12 h, and what was saved at 11 h stays wrong until that is known at
+// 15 h; where it breaks at 10 h 5 min, the job goes back to before, and all is well.
+TEST_CASE("results that were wrong stay wrong without the node that made them") {
+  ClusterPlan silent = plan();
+  silent.faults[1] = {.name = "silent", .effect = FailureEffect::kSilent};
+  silent.detection.silent.mean = {5 * kHour.ns};
+  silent.trace = {{{10 * kHour.ns}, 2, 1}, {{12 * kHour.ns}, 2, 0}};
+  const JobCourse broken = only_job(silent);
+  CHECK(broken.of(TimeItem::kRecomputed) > Time{5 * kHour.ns});
+  CHECK(broken.of(TimeItem::kRecomputed) < Time{6 * kHour.ns});
+  CHECK(sum(broken) == Time{100 * kHour.ns});
+  silent.trace.back().time = Time{10 * kHour.ns} + 300_s;
+  const JobCourse soon = only_job(silent);
+  CHECK(soon.of(TimeItem::kRecomputed) == Time{10 * kHour.ns} + 300_s - Time{549 * 60'000'000'000});
+  CHECK(soon.total() == 2);
 }
 
 TEST_CASE("a job ends when its work is done and the next one gets its nodes") {

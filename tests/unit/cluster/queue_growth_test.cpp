@@ -27,6 +27,18 @@ TEST_CASE("an elastic job shrinks to what is its own and grows again when cards 
   CHECK(course.jobs[1].first_start == kHour * 5 + Time{10'000'000'000});
 }
 
+// 64 cards become free when 5 of 20 hours are left, which take 2.5 on 128; from the beginning it would be 10.
+TEST_CASE("a job grows for what is left and where nothing is saved for all of its work") {
+  QueueSetting setting;
+  setting.plan.scheduler.elastic = true;
+  setting.plan.shapes[0].elastic = true;
+  setting.add(0, 1, {}, kHour * 20);
+  setting.add(1, 1, {}, kHour * 15);
+  CHECK(setting.run().jobs[0].resized == 1);
+  setting.cluster.checkpoint.policy = CheckpointPolicy::kNone;
+  CHECK(setting.run().jobs[0].resized == 0);
+}
+
 // 4 nodes are idle, one of them the spare: enough for the first job to grow as soon as a short one has gone.
 // When a node of the other breaks it shrinks again, and grows once more when that is repaired.
 TEST_CASE("an idle spare makes a job larger until a fault asks for it") {

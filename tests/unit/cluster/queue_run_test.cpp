@@ -51,6 +51,38 @@ TEST_CASE("what was lent comes back as soon as the state of its job is in storag
   CHECK(course.kept_from_owner == 0);
 }
 
+TEST_CASE("who gives back what was lent begins anew where nothing is saved") {
+  QueueSetting setting;
+  setting.cluster.checkpoint.policy = CheckpointPolicy::kNone;
+  setting.add(0, 2, {}, kHour * 20);
+  setting.add(1, 1, kHour * 5, kHour * 10);
+  const QueueCourse course = setting.run();
+  CHECK(course.jobs[1].first_start == kHour * 5);
+  CHECK((course.pools[0].of(CardItem::kRecomputed) == CardTime{128} * (kHour * 5 - kMinute).ns));
+  CHECK(course.jobs[0].end > course.jobs[1].end + kHour * 20);
+  CHECK((course.pools[0].all() == whole(setting)));
+}
+
+// Wrong from 3 h on; stopped at 5 h, with its state in storage. What it knows of that while it waits, at 7 h,
+// or once it runs again, at 17 h, takes it back to the beginning, the only state from before.
+TEST_CASE("a job that is stopped for another keeps its wrong results until they are known") {
+  for (const int known : {7, 17}) {
+    INFO("known at " << known << " h");
+    QueueSetting setting;
+    setting.cluster.faults.push_back({.name = "silent", .effect = FailureEffect::kSilent});
+    setting.cluster.detection.silent.mean = kHour * (known - 3);
+    setting.cluster.trace = {{.time = kHour * 3, .node = 0, .kind = 1}};
+    setting.add(0, 2, {}, kHour * 20);
+    setting.add(1, 1, kHour * 5, kHour * 10);
+    const QueueCourse course = setting.run();
+    REQUIRE(course.jobs[0].preempted == 1);
+    const CardTime before = CardTime{128} * (kHour * 5 - kMinute).ns;
+    const CardTime recomputed = course.pools[0].of(CardItem::kRecomputed);
+    CHECK((known == 7 ? recomputed == before : recomputed > before));
+    CHECK((course.pools[0].all() == whole(setting)));
+  }
+}
+
 TEST_CASE("a short job passes a large one that waits and a long one does not") {
   QueueSetting setting;
   setting.plan.queues = {{.name = "only", .quota = 1}};
@@ -167,6 +199,41 @@ TEST_CASE("a broken node is replaced by a spare and costs detection and the way 
   // minute 1, and the second checkpoint was of two hours.
   CHECK(
       (course.pools[0].of(CardItem::kRecomputed) == CardTime{64} * (kMinute * 28 + Time{40'000'000'000}).ns));
+}
+
+// The second node breaks with the first, or while the job starts on another in its place.
+TEST_CASE("copies in peers' memory survive one node of a queued job and not two before it runs again") {
+  const auto recomputed = [](int at_once, bool second) {
+    QueueSetting setting;
+    setting.plan.pools[0].spares = 2;
+    setting.cluster.detection.crash.mean = kMinute;
+    setting.cluster.checkpoint.policy = CheckpointPolicy::kMemory;
+    setting.cluster.checkpoint.interval = kMinute * 10;
+    setting.cluster.checkpoint.storage = {100e9 / 900};
+    setting.cluster.faults[0].nodes = at_once;
+    setting.add(0, 1, {}, kHour * 10);
+    setting.cluster.trace = {{.time = kMinute * 105, .node = 0, .kind = 0}};
+    if (second) setting.cluster.trace.push_back({.time = kMinute * 106 + kMinute, .node = 1, .kind = 0});
+    return setting.run().pools[0].of(CardItem::kRecomputed);
+  };
+  CHECK((recomputed(1, false) < recomputed(2, false)));
+  CHECK((recomputed(1, true) == recomputed(2, false)));
+}
+
+// Wrong from 2 h 30 min on, known at 7 h 30 min; the node is gone at 4 h 30 min, what it made is not.
+TEST_CASE("a node that breaks takes the wrong results that it made from no queued job") {
+  QueueSetting setting;
+  setting.plan.pools[0].spares = 1;
+  setting.cluster.checkpoint.interval = kHour;
+  setting.cluster.detection.silent.mean = kHour * 5;
+  setting.cluster.faults.push_back({.name = "silent", .effect = FailureEffect::kSilent});
+  setting.add(0, 1, {}, kHour * 10);
+  setting.cluster.trace = {{.time = kHour * 2 + kMinute * 30, .node = 0, .kind = 1},
+                           {.time = kHour * 4 + kMinute * 30, .node = 0, .kind = 0}};
+  const QueueCourse course = setting.run();
+  CHECK(course.jobs[0].done);
+  CHECK((course.pools[0].of(CardItem::kRecomputed) > CardTime{64} * (kHour * 5).ns));
+  CHECK((course.pools[0].of(CardItem::kUseful) == CardTime{64} * (kHour * 10).ns));
 }
 
 // Whatever breaks, at most an interval between checkpoints and what saving takes is computed again; of

@@ -57,7 +57,25 @@ void QueueRun::lose_node(QueuedRun& run, int node) {
     return held.node == node;
   });
   hold(run, cards);
-  if (run.bad && run.bad_node == node) run.bad = false, run.slow = 1;
+  if (run.bad && run.bad_node == node) lose_bad(run);
+}
+
+// It is not slow any more; what was computed wrongly is still there.
+void QueueRun::lose_bad(QueuedRun& run) {
+  run.slow = 1;
+  run.bad_node = -1;
+  run.bad = run.bad && run.progress && in_.cluster.faults[run.bad_kind].effect == FailureEffect::kSilent;
+}
+
+// Where it goes on: work from before the first wrong results is right. From there they are made again only by
+// a node that it still has: a restart is enough where the fault is of none.
+void QueueRun::judge(QueuedRun& run) {
+  const FailureKind& kind = in_.cluster.faults[run.bad_kind];
+  if (kind.effect != FailureEffect::kSilent || !run.progress) return;
+  const auto stands = [&](const NodeCards& held) { return held.node == run.bad_node; };
+  const bool stays = kind.nodes > 0 && std::any_of(run.nodes.begin(), run.nodes.end(), stands);
+  run.bad = stays || run.progress->done() > run.wrong_from;
+  run.wrong_from = std::min(run.wrong_from, run.progress->done());
 }
 
 void QueueRun::strike_run(QueuedRun& run, int kind_index, int node, bool takes_node) {
@@ -134,9 +152,29 @@ void QueueRun::detected(QueuedRun& run) {
   begin_stage(run, RunStage::kIsolating, takes);
 }
 
-// A slow node, or one that computes wrongly, is found: the job is stopped and goes on without it.
+// Work since the last state that was right.
+void QueueRun::lose_wrong(QueuedRun& run) {
+  const Time before = run.progress->done();
+  run.progress->back_before(run.wrong_from);
+  lose_work(run, before);
+}
+
+// Its state is in storage when it stops; where nothing is ever saved that is the beginning.
+void QueueRun::save(QueuedRun& run) {
+  if (in_.cluster.checkpoint.policy != CheckpointPolicy::kNone) return run.progress->save_now();
+  const Time before = run.progress->done();
+  run.progress->back_to_storage();
+  lose_work(run, before);
+}
+
+// A slow node, or one that computes wrongly, is found: the job is stopped and goes on without it. Of one that
+// waits only what it has computed is wrong.
 void QueueRun::found(QueuedRun& run) {
   const FailureKind& kind = in_.cluster.faults[run.bad_kind];
+  if (run.stage == RunStage::kWaiting) {
+    run.bad = false;
+    return lose_wrong(run);
+  }
   if (!run.holds()) return;
   if (run.stage != RunStage::kRunning)
     return push(now_ + kLookAgain, Event::What::kFound, index_of(run), run.bad_version);
@@ -145,15 +183,10 @@ void QueueRun::found(QueuedRun& run) {
   Time takes = in_.cluster.recovery.isolate.draw(random_);
   if (run.progress) {
     run.progress->stop(now_);
-    const Time before = run.progress->done();
     if (kind.effect == FailureEffect::kSilent) {
-      run.progress->back_before(run.wrong_from);
-      lose_work(run, before);
-    } else if (in_.cluster.checkpoint.policy == CheckpointPolicy::kNone) {
-      run.progress->back_to_storage();  // which has the beginning
-      lose_work(run, before);
+      lose_wrong(run);
     } else {
-      run.progress->save_now();  // nothing is lost: it is stopped as planned
+      save(run);  // it is stopped as planned
       takes += costs_of(run.shape, run.pool, run.size).checkpoint.durable;
     }
   }
@@ -175,6 +208,8 @@ void QueueRun::found(QueuedRun& run) {
       go_down(other, run.bad_kind);
     }
     lose_node(run, node);
+    run.lost_memory = true;
+    ++run.broken_nodes;
     take_down(run.pool, node, run.bad_kind);
   }
   begin_stage(run, RunStage::kIsolating, takes);
@@ -197,7 +232,6 @@ void QueueRun::replace_nodes(QueuedRun& run) {
     --run.size;
     missing = cards_of(run, run.size) - run.cards;
   }
-  run.broken_nodes = 0;
   if (missing > 0 && !map.can_place(static_cast<int>(missing), true)) {
     if (run.progress) run.progress->save_now();
     release(run);

@@ -31,7 +31,10 @@ int QueueRun::next_size(const QueuedRun& run) {
   const CheckpointCosts& costs = costs_of(run.shape, pool, next).checkpoint;
   const double change = (costs.durable + costs.load + in_.cluster.recovery.restart.mean).seconds();
   const double left = std::max(0.0, (run.progress->end_of(run.work) - now_).seconds());
-  return left * (1 - after / before) < kWorthwhile * change ? -1 : next;
+  // Of what is left; of everything where nothing is saved.
+  const bool anew = in_.cluster.checkpoint.policy == CheckpointPolicy::kNone;
+  const double then = (anew ? run.work.seconds() * run.progress->factor() : left) * after / before;
+  return left - then < kWorthwhile * change ? -1 : next;
 }
 
 // Of those that can, the one that uses the cards best. False: none can.

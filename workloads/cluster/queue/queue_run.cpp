@@ -263,7 +263,7 @@ void QueueRun::finish_stage(QueuedRun& run) {
     case RunStage::kStarting:
       return compute(run);
     case RunStage::kSaving: {
-      if (run.progress) run.progress->save_now();
+      if (run.progress) save(run);
       const int next = std::exchange(run.next_size, -1);
       if (next < 0) {
         ++course_.jobs[run.job].preempted;
@@ -293,6 +293,8 @@ void QueueRun::finish_stage(QueuedRun& run) {
 void QueueRun::compute(QueuedRun& run) {
   set_stage(run, RunStage::kRunning);
   run.lost_memory = run.exchanged = false;
+  run.broken_nodes = 0;
+  if (run.bad) judge(run);
   ++run.version;
   if (std::exchange(run.was_running, true)) tell(What::kResumed, run);
   if (!run.progress) return;
@@ -338,8 +340,8 @@ void QueueRun::release(QueuedRun& run) {
   run.nodes.clear();
   hold(run, 0);
   if (run.progress) run.progress->forget_peers();
-  run.bad = false;
-  run.slow = run.disturbed = 1;
+  if (run.bad) lose_bad(run);
+  run.disturbed = 1;
   disturb_neighbours(run.pool);
 }
 

@@ -44,8 +44,8 @@ struct QueuedRun {
   double slow = 1;       // by a slow node
   CardTime useful = 0;
   bool lost_memory = false, exchanged = false, was_running = false;
-  int broken_nodes = 0;
-  bool claims = false;  // spares in their place, which another gives back
+  int broken_nodes = 0;  // since it last ran
+  bool claims = false;   // spares in their place, which another gives back
   bool bad =
       false;  // slow or silently wrong, not known yet; which node (-1: its own software), of which kind:
   int bad_node = -1, bad_kind = -1;
@@ -208,6 +208,10 @@ class QueueRun {
   void replace_nodes(QueuedRun& run);
   void lose_work(QueuedRun& run, Time before);
   void lose_node(QueuedRun& run, int node);
+  void lose_bad(QueuedRun& run);
+  void lose_wrong(QueuedRun& run);
+  void judge(QueuedRun& run);
+  void save(QueuedRun& run);
   void take_down(int pool, int node, int kind);
 
   // queue_power.cpp
