@@ -90,7 +90,6 @@ struct RunArguments {
 
 EmulateRun emulation_of(const RunArguments& arguments) {
   return {.simulation = {arguments.scenario.data, arguments.simulation()},
-          .read = [&] { return arguments.scenario.read(); },
           .device = [&] { return open_measuring_device(arguments.device, make_cuda_bench); },
           .journal = arguments.out.empty() ? "" : arguments.out + "/ops.jsonl"};
 }

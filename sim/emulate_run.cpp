@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -60,7 +61,8 @@ std::vector<OpKey> ops_of(Job job, const Measuring& measuring, const std::string
 StartedExecutor start_emulation(const Job& job, const Layout& layout, Recorder& recorder,
                                 const EmulateRun& run) {
   Measuring measuring{std::make_shared<MeasuredOps>(run.device(), run.journal)};
-  const std::vector<OpKey> ops = ops_of(run.read(), measuring, run.simulation.data);
+  std::vector<OpKey> ops;  // a part of a whole service, which no document says, is met as it goes
+  if (job.read_again) ops = ops_of(std::move(*job.read_again()), measuring, run.simulation.data);
   const std::string note = measuring.ops->note(ops);
   if (!note.empty()) fmt::print(stderr, "emulate: {}", note);
   measuring.ops->measure_all(ops);

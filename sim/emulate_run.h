@@ -12,14 +12,13 @@ namespace moebius {
 
 struct EmulateRun {
   SimRun simulation;                        // without a source of costs
-  std::function<Job()> read;                // the same job once more, to see beforehand which ops it has
   std::function<MeasuringDevice()> device;  // errors: of those who open it
   std::string journal;                      // file for what was measured; empty: none
 };
 
-// Finds the distinct ops of the representative ranks by simulating the job with costs from the model,
-// measures those that the journal does not know (a note on standard error before, where it will take long),
-// and starts the simulator on what was found. Errors are start_simulator's and MeasuredOps's.
+// Finds the distinct ops of the representative ranks by simulating the job, read again, with costs from the
+// model, measures those that the journal does not know (a note on standard error before, where it will take
+// long), and starts the simulator on what was found. Errors are start_simulator's and MeasuredOps's.
 StartedExecutor start_emulation(const Job& job, const Layout& layout, Recorder& recorder,
                                 const EmulateRun& run);
 

@@ -161,6 +161,14 @@ std::unique_ptr<Job> step_of(const Scenario& scenario, const std::string& path, 
   return step;
 }
 
+std::function<std::unique_ptr<Job>()> reader_of(Document document, bool unfold, const std::string& data) {
+  const auto changed = std::make_shared<const Document>(std::move(document));
+  return [=] {
+    return std::make_unique<Job>(
+        read_job(*changed, {.sets = {}, .seed = {}, .unfold = unfold}, Library(data)));
+  };
+}
+
 }  // namespace
 
 Job read_job(Document document, const Changes& changes, const Library& library) {
@@ -226,6 +234,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
     case ScenarioKind::kCluster:
       break;
   }
+  job.read_again = reader_of(std::move(document), changes.unfold, library.data);
   return job;
 }
 

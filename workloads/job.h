@@ -47,6 +47,8 @@ struct Job {
   std::vector<std::unique_ptr<Job>> steps = {};  // of a cluster's jobs, where they are simulated; else null
   // Of a cluster with queues: a job of that shape alone on so many cards of that pool.
   std::function<std::unique_ptr<Job>(int shape, int pool, int cards)> read_shape = {};
+  // The same job once more, of which nothing was carried out; of jobs with a schedule that a document says.
+  std::function<std::unique_ptr<Job>()> read_again = {};
   bool is_phase = false;                      // of another job, in whose process it runs
   bool as_if_alone = false;                   // simulated: by closed forms, whatever detail is asked for
   std::unique_ptr<Workload> again = nullptr;  // what another run issued, in the place of what decides

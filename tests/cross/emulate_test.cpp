@@ -35,7 +35,6 @@ Emulated emulate(const std::function<MeasuringDevice()>& device, const std::stri
   Job job = small_job();
   EmulateRun run;
   run.simulation.options = {NetworkDetail::kFluid, Driver::kPlain};
-  run.read = [] { return small_job(); };
   run.device = device;
   run.journal = journal;
   Outcome outcome = perform(job,

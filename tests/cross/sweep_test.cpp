@@ -68,6 +68,17 @@ TEST_CASE("points that cannot be carried out are results too and do not end a sw
   CHECK(carried_out(test::run_moebius("sweep " + file + " --retry").out) == 1);
 }
 
+TEST_CASE("points of a study are emulated each with its own ops") {
+  const test::Scratch scratch;
+  const std::string base = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/moe-layer.json";
+  const std::string file = scratch.write(
+      "s.json", R"({"moebius": 1, "kind": "study", "name": "s", "base": ")" + base +
+                    R"(", "vary": {"/workload/sequence_length": [32, 64]}, "columns": ["step_time_s"]})");
+  const test::Finished run = test::run_moebius("sweep " + file + " --executor emulate --workers 1");
+  INFO(run.err);
+  CHECK(run.out.find("2 points: 2 done, 0 failed") != std::string::npos);
+}
+
 TEST_CASE("a picture of a study is a whole SVG file") {
   const StudyFile study;
   const test::Finished run =
