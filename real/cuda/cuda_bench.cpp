@@ -37,7 +37,12 @@ class Occupied {
     throw run_error(fmt::format("{} multiprocessors could not be held: something else runs on the device",
                                 multiprocessors));
   }
-  ~Occupied() { leave(); }
+  ~Occupied() {
+    try {
+      leave();
+    } catch (const Error&) {  // a device that failed has said so before
+    }
+  }
   Occupied(const Occupied&) = delete;
 
  private:

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "hw/error.h"
+
 namespace moebius::cuda {
 namespace {
 
@@ -25,7 +27,10 @@ GemmBesideNeighbours::GemmBesideNeighbours(std::int64_t size, GemmLibrary* libra
 }
 
 GemmBesideNeighbours::~GemmBesideNeighbours() {
-  synchronise(stream_);
+  try {
+    synchronise(stream_);
+  } catch (const Error&) {  // a device that failed has said so before
+  }
   destroy(stream_);
 }
 
