@@ -84,16 +84,27 @@ constexpr SimOptions kNativeSimGrid{NetworkDetail::kNative, Driver::kSimGrid};
 
 }  // namespace
 
+// Leaves a test case, with the reason, where SimGrid is not there.
+#define NEEDS_SIMGRID()                         \
+  if (!has_simgrid()) {                         \
+    WARN("skipped: this build has no SimGrid"); \
+    return;                                     \
+  }                                             \
+  static_cast<void>(0)
+
 TEST_CASE("SimGrid and the plain loop give the same timeline, folded") {
-  if (has_simgrid()) require_same_timeline(true, NetworkDetail::kFluid);
+  NEEDS_SIMGRID();
+  require_same_timeline(true, NetworkDetail::kFluid);
 }
 
 TEST_CASE("SimGrid and the plain loop give the same timeline, unfolded") {
-  if (has_simgrid()) require_same_timeline(false, NetworkDetail::kFluid);
+  NEEDS_SIMGRID();
+  require_same_timeline(false, NetworkDetail::kFluid);
 }
 
 TEST_CASE("SimGrid and the plain loop give the same timeline without sharing") {
-  if (has_simgrid()) require_same_timeline(false, NetworkDetail::kAlphaBeta);
+  NEEDS_SIMGRID();
+  require_same_timeline(false, NetworkDetail::kAlphaBeta);
 }
 
 TEST_CASE("the same run twice gives the same timeline") {
@@ -105,14 +116,14 @@ TEST_CASE("the same run twice gives the same timeline") {
 // Kernels and messages interleave, and control comes back to the caller at each of 144 completions while
 // messages fly.
 TEST_CASE("fluid and native agree within 1% on a pipeline") {
-  if (!has_simgrid()) return;
+  NEEDS_SIMGRID();
   const double fluid = run_pipeline(kFluidPlain, false).seconds();
   REQUIRE(run_pipeline(kNativeSimGrid, false).seconds() == Approx(fluid).epsilon(0.01));
 }
 
 // One device a node, each rank of the lower half sends to its own partner: no wire is shared.
 TEST_CASE("fluid and native agree within 1% on messages that share nothing") {
-  if (!has_simgrid()) return;
+  NEEDS_SIMGRID();
   const World world{.nodes = 8, .per_node = 1};
   const double fluid = send_to_next(world, 8, 4, 100e6, kFluidPlain).seconds();
   REQUIRE(send_to_next(world, 8, 4, 100e6, kNativeSimGrid).seconds() == Approx(fluid).epsilon(0.01));
@@ -122,7 +133,7 @@ TEST_CASE("fluid and native agree within 1% on messages that share nothing") {
 // equal paths, so that both levels give each sender a quarter of the uplink. T = 4 * 100 MB / 50e9 + 2 us + 3
 // * 0.5 us.
 TEST_CASE("fluid and native agree within 1% where equal paths share a wire") {
-  if (!has_simgrid()) return;
+  NEEDS_SIMGRID();
   const World world{.nodes = 8, .per_node = 1, .leaf_ports = 4, .oversubscription = 4};
   const double expected = 4 * 100e6 / 50e9 + 3.5e-6;
   REQUIRE(send_to_next(world, 8, 4, 100e6, kFluidPlain).seconds() == Approx(expected).epsilon(1e-4));
@@ -132,7 +143,7 @@ TEST_CASE("fluid and native agree within 1% where equal paths share a wire") {
 // 4,032 messages at once under two leaves. SimGrid sums each wire's claims, 1 / latency of every message, and
 // takes them off again one by one: what rounding leaves of 63 claims of some 4e5 must count as nothing.
 TEST_CASE("the native network carries a direct exchange of 64 ranks") {
-  if (!has_simgrid()) return;
+  NEEDS_SIMGRID();
   const Cluster cluster = make_cluster(
       {.nodes = 64, .per_node = 1, .host_latency = Time{2'350}, .hop_latency = Time{450}, .leaf_ports = 32});
   const Layout layout = make_layout({.ranks = 64});
@@ -154,7 +165,7 @@ TEST_CASE("the native network carries a direct exchange of 64 ranks") {
 // to 32; the near flow has 50e9 * 32 / 44 = 36.4e9 B/s and ends at 2.75 ms, 31% early; the far one, with the
 // whole wire from then on, at 4 ms: the wire is full all the time, the sum of the bytes is the same.
 TEST_CASE("native favours short paths on a shared wire, fluid does not") {
-  if (!has_simgrid()) return;
+  NEEDS_SIMGRID();
   const Cluster cluster =
       make_cluster({.nodes = 4, .per_node = 1, .hop_latency = Time{10'000}, .leaf_ports = 2});
   Layout layout = make_layout({.ranks = 3});
@@ -177,7 +188,7 @@ TEST_CASE("native favours short paths on a shared wire, fluid does not") {
 }
 
 TEST_CASE("the native network refuses more messages than it can carry, in one sentence") {
-  if (!has_simgrid()) return;
+  NEEDS_SIMGRID();
   const Cluster cluster = make_cluster({.nodes = 9});
   const Layout layout = make_layout({.ranks = 72, .fold = true});
   const FragmentPtr exchange =

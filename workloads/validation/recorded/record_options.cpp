@@ -66,7 +66,7 @@ CommandOptions record_options(RecordOptions& options) {
           {.name = "--write",
            .target = &options.write,
            .help = "run nothing: write the record (built in, or --record FILE) into the section of a README",
-           .excludes = {"--mapping", "--json", "--markdown", "--rows", "--fit-hosts"}}};
+           .excludes = {"PATH", "--mapping", "--json", "--markdown", "--rows", "--fit-hosts"}}};
 }
 
 std::string shown_record(const RecordOptions& options) {
