@@ -79,7 +79,8 @@ TEST_CASE("a service between timed iterations takes as long as one whose every o
   const std::string plan = " --set /plan/scheduler/chunked=false";
   const std::string full = report_of(file + plan),
                     surface = report_of(file + plan + " --set /plan/steps=surface");
-  for (const std::string metric : {"ttft_s.mean", "tpot_s.mean", "e2e_s.mean", "run_time_s"}) {
+  for (const std::string metric : {"ttft_s.mean", "tpot_s.mean", "e2e_s.mean", "run_time_s", "cost.usd",
+                                   "cost.usd_per_million_tokens"}) {
     INFO(metric);
     CHECK(figure(surface, metric) == Approx(figure(full, metric)).epsilon(0.03));
   }

@@ -32,6 +32,7 @@ class ClusterRun {
   void take(const PendingEvent& event);
   void strike(int kind, int node);
   void strike_job(int job, int kind, int node, bool takes_node);
+  void lose_node(JobRun& run, int node, const FailureKind& kind);
   void stop_job(JobRun& run, int kind);
   void detect(int job);
   void find(int job);
@@ -192,16 +193,21 @@ void ClusterRun::strike_job(int job, int kind_index, int node, bool takes_node) 
     push(now_ + after.draw(random_), PendingEvent::What::kFound, job, ++run.bad_version);
     return;
   }
-  if (takes_node) {
-    const auto place = std::find(run.nodes.begin(), run.nodes.end(), node);
-    run.broken.push_back(static_cast<int>(place - run.nodes.begin()));
-    ++run.lost_nodes;
-    take_down(node, kind);
-  }
+  if (takes_node) lose_node(run, node, kind);
   stop_job(run, kind_index);
   if (!takes_node || !run.bad || run.bad_node != node) return;
   if (plan_.faults[run.bad_kind].effect == FailureEffect::kSlow) return end_bad(run);
   run.bad_node = -1;  // what it computed wrongly is still there
+}
+
+// Its place is nobody's until another one fills it: repaired, it may fill any place itself.
+void ClusterRun::lose_node(JobRun& run, int node, const FailureKind& kind) {
+  const auto place = std::find(run.nodes.begin(), run.nodes.end(), node);
+  CHECK(place != run.nodes.end(), "a job loses a node that stands nowhere in it");
+  run.broken.push_back(static_cast<int>(place - run.nodes.begin()));
+  *place = JobRun::kNobody;
+  ++run.lost_nodes;
+  take_down(node, kind);
 }
 
 // Whoever is down already gets to know of one more fault when it knows of the first; who knows, and waits for
@@ -270,12 +276,8 @@ void ClusterRun::find(int job) {
     run.progress.save_now();  // nothing is lost: it is stopped as planned
     steps.push_back({TimeItem::kCheckpoint, run.costs.load});
   }
-  const auto place = std::find(run.nodes.begin(), run.nodes.end(), run.bad_node);
-  if (kind.nodes > 0 && place != run.nodes.end()) {
-    run.broken.push_back(static_cast<int>(place - run.nodes.begin()));
-    ++run.lost_nodes;
-    take_down(run.bad_node, kind);
-  }
+  const bool stands = std::find(run.nodes.begin(), run.nodes.end(), run.bad_node) != run.nodes.end();
+  if (kind.nodes > 0 && run.bad_node >= 0 && stands) lose_node(run, run.bad_node, kind);
   end_bad(run);
   take_steps(run, std::move(steps), false);
 }
@@ -381,7 +383,8 @@ void ClusterRun::finish(int job) {
   run.stage = JobStage::kDone;
   ++run.version;
   for (const int node : run.nodes) {
-    if (nodes_.owned(node) && nodes_.owner(node) == job) nodes_.give_back(node, now_);
+    if (node != JobRun::kNobody && nodes_.owned(node) && nodes_.owner(node) == job)
+      nodes_.give_back(node, now_);
   }
   tell(What::kDone, job);
   if (!by_end) start_waiting();

@@ -47,7 +47,8 @@ struct JobRun {
   int version = 0;                  // of its next event: an older one does not happen any more
   std::vector<RecoveryStep> steps;  // still to come, the next one last
   bool has_nodes = true;            // after these steps it can run; else it has to get nodes first
-  std::vector<int> nodes;
+  static constexpr int kNobody = -1;
+  std::vector<int> nodes;   // by place; kNobody: it is broken
   std::vector<int> broken;  // places in `nodes` to be filled
   bool exchanged = false;   // some were, since it last ran
   int lost_nodes = 0;       // with their memory, since it last ran
