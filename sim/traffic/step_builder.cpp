@@ -23,6 +23,12 @@ RailChange rail_change(const Traffic& traffic) {
   return traffic.climbs ? RailChange::kAtSpine : RailChange::kInNode;
 }
 
+// The NIC that sends over the wire, whose ports are posted to as one; -1: none does.
+int nic_behind(WireId wire, const Fabric& fabric) {
+  if (wire.kind == WireKind::kNicOutPort) return wire.index / fabric.spec().nic_ports;
+  return wire.kind == WireKind::kNicOut ? wire.index : -1;
+}
+
 // Chunks of a pipeline of h hops, each of `alpha` and `beta` seconds for the whole buffer: m of them take
 // (m + h - 1) (alpha + beta / m), least at m = sqrt((h - 1) beta / alpha). What of it is not beta.
 double pipeline_latency(int hops, double alpha, double beta) {
@@ -141,8 +147,8 @@ void StepBuilder::add_edge_by_ports(int from, int to, const Way& way) {
     path_.clear();
     paths_.wires(from, to, flow, path_);
     for (const WireId wire : path_) {
-      if (wire.kind == WireKind::kNicOut && way.messages > 0)
-        add_posting(wire.index, way.messages * flow.share);
+      const int nic = nic_behind(wire, sites_.fabric());
+      if (nic >= 0 && way.messages > 0) add_posting(nic, way.messages * flow.share);
       add_on(wire, way.bytes * flow.share, flow.share);
     }
     note_part({from, to, flow, way.bytes});

@@ -282,6 +282,22 @@ TEST_CASE("messages that NICs post are a tier of their own and no part of the bi
   REQUIRE(result.use.narrowest()->in_network);
 }
 
+// Two ports of a NIC are one place to post to: three messages of 2 us each, however their paths are chosen.
+TEST_CASE("messages cost a NIC of two ports what they cost one of one port whatever the routing") {
+  for (const int ports : {1, 2}) {
+    for (const Routing routing : {Routing::kSpray, Routing::kEcmp, Routing::kAdaptive, Routing::kStatic}) {
+      TwoTiers net{.leaves = 2, .ports = 2, .routing = routing, .message = Time{2'000}, .nic_ports = ports};
+      for (const double left : {1.0, 0.5}) {
+        net.damaged = {{FabricPart::kNic, 0, 0, left}};
+        const RoutedRun result = run(net, 4, all_to_all(4));
+        CAPTURE(ports, static_cast<int>(routing), left);
+        CHECK(result.tier("NIC posting").bytes == Approx(12));
+        CHECK(result.tier("NIC posting").longest == Approx(6e-6));
+      }
+    }
+  }
+}
+
 // Five nodes of four devices a leaf; the NIC of device 0 is dead. What it had to send to rail 0 of another
 // node goes over one other NIC, as a library moves it: never over more than it had. The nodes behind the
 // other leaf are spread over the three.

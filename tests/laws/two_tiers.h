@@ -19,6 +19,7 @@ struct TwoTiers {
   int spine_ports = 1024;
   Time hop{500};   // each switch
   Time message{};  // of a NIC, to post one
+  int nic_ports = 1;
 };
 
 inline Cluster two_tier_cluster(const TwoTiers& net) {
@@ -31,6 +32,7 @@ inline Cluster two_tier_cluster(const TwoTiers& net) {
   spec.routing = net.routing;
   spec.queue_pairs = net.queue_pairs;
   spec.message_time = net.message;
+  spec.nic_ports = net.nic_ports;
   spec.oversubscription = net.oversubscription;
   spec.switch_ports = net.spine_ports;
   Cluster cluster{plain.pools, Fabric(spec, {part_of_fabric(plain.pools.front(), spec)})};
