@@ -1,9 +1,11 @@
 // Closed forms of messages and collectives between pools that are joined through host memory.
 #include <catch2/catch.hpp>
+#include <sstream>
 
 #include "hw/mixed_pools.h"
 #include "sim/network/wire_meter.h"
 #include "tests/laws/small_world.h"
+#include "tests/process.h"
 
 using namespace moebius;
 
@@ -175,4 +177,18 @@ TEST_CASE("an all-reduce between pools is faster by RDMA than through host memor
     REQUIRE(reduce_between_pools(direct, 100 * kMB, algorithm).seconds <
             reduce_between_pools(forwarded, 100 * kMB, algorithm).seconds);
   }
+}
+
+// Nodes whose switches reduce send fewer bytes than a ring: a share is of what the wires must carry.
+TEST_CASE("no row of an efficiency matrix exceeds the peak that it is a share of") {
+  const auto run = test::run_moebius("matrix h100-sxm a100-sxm");
+  REQUIRE(run.exit_code == 0);
+  std::istringstream words(run.out);
+  int shares = 0;
+  for (std::string word; words >> word;) {
+    if (word.back() != '%') continue;
+    ++shares;
+    CHECK(std::stod(word) <= 100);
+  }
+  CHECK(shares > 40);
 }

@@ -1,5 +1,7 @@
 // The rows of the efficiency matrix that are collectives and messages: each one a collective scenario of two
 // nodes.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "hw/error.h"
@@ -36,11 +38,16 @@ Job collective_job(const NetworkClass& of, const Pool& pool, const std::string& 
   return read_job(parse_document(text, fmt::format("<{} of {}>", of.op, pool.accelerator.id)), {}, library);
 }
 
-// Bytes that the busiest wires of a device must carry, each way: rings of all-reduce pass 2(n-1)/n of the
-// buffer, all-gather (n-1)/n; of an all-to-all of two nodes n/2 parts of n leave the node.
-double least_bytes(const NetworkClass& of, int ranks) {
+// Bytes that the busiest wires of a device must carry, each way, by the algorithm that needs the fewest: of
+// an all-reduce in a node 2(n-1)/n of the buffer, where the switch reduces (n+1)/n; between two nodes each
+// sends its own sum or half of the result and half of its own, the buffer once by its n/2 NICs, whatever the
+// algorithm. All-gather passes (n-1)/n; of an all-to-all of two nodes n/2 parts of n leave the node.
+double least_bytes(const NetworkClass& of, int ranks, bool switch_reduces) {
   const double others = (ranks - 1.0) / ranks;
-  if (of.operation == "all-reduce") return of.bytes * 2 * others / (of.across ? ranks / 2.0 : 1);
+  if (of.operation == "all-reduce") {
+    if (of.across) return of.bytes / (ranks / 2.0);
+    return of.bytes * (switch_reduces ? std::min(2 * others, 1 + 1.0 / ranks) : 2 * others);
+  }
   if (of.across) return of.bytes / 2;
   return of.bytes * others;
 }
@@ -59,11 +66,12 @@ void add_network(const Pool& pool, const std::string& fabric, const Library& lib
     const int ranks = job.scenario.ranks();
     // A node's NICs together, for each of its accelerators.
     const double nic = chip.nic_rate.value * pool.node.nics / pool.node.accelerators;
+    const bool reduces = job.scenario.cluster->fabric.reduces(0);
     const double line = linked ? chip.link_rate.value : chip.host_rate.value;
     matrix.rows.push_back({.op = std::string(of.op),
                            .shape = std::string(of.size),
                            .kind = of.across ? EfficiencyKind::kNic : EfficiencyKind::kLink,
-                           .rate = least_bytes(of, ranks) / seconds,
+                           .rate = least_bytes(of, ranks, reduces) / seconds,
                            .peak = of.across ? nic : line,
                            .seconds = seconds,
                            .source = "simulated"});
