@@ -27,8 +27,9 @@ struct CollectiveQuery {
 };
 
 // The algorithms that exist for a kind and make sense for the group: what Algorithm::kAuto chooses from.
-// Reductions and gathers by direct exchange are left to groups inside one node: n - 1 messages of each
-// member.
+// Reductions and gathers by direct exchange between nodes are for parts that are one message each, and for
+// networks whose leaves and pods have enough uplinks: elsewhere it counts what rings keep below them, for
+// other groups, too.
 std::vector<Algorithm> automatic_choices(const CollectiveQuery& query, const GroupSites& group,
                                          const Fabric& fabric);
 

@@ -22,6 +22,7 @@ namespace moebius {
 namespace {
 
 constexpr std::size_t kMostDecided = 4096;
+constexpr int kMostInPairs = 64;  // members
 
 // The receiver of a send, the sender of a receive.
 std::int32_t other_member(const Op& op, const Group& group) {
@@ -305,6 +306,13 @@ TransferPlan TransferPlans::without_library(const Op& op, CollectiveQuery& query
   return plan;
 }
 
+// Whether messages between all members would be looked at one by one, and are too many for an algorithm that
+// is but one of several.
+bool TransferPlans::has_too_many_pairs(const GroupSites& sites) const {
+  const bool one_by_one = with_pairs_ || paths_.by_ports() || !sites_.fabric().spec().by_host.empty();
+  return one_by_one && sites.nodes.size() > 1 && sites.size() > kMostInPairs;
+}
+
 // By modelled time on an idle network; sets the query's algorithm.
 TransferPlan TransferPlans::fastest(CollectiveQuery& query, const GroupSites& sites,
                                     CollectiveChoice& choice) {
@@ -313,6 +321,8 @@ TransferPlan TransferPlans::fastest(CollectiveQuery& query, const GroupSites& si
   Algorithm chosen = Algorithm::kAuto;
   for (const Algorithm algorithm : automatic_choices(query, sites, fabric)) {
     if (with_pairs_ && algorithm == Algorithm::kInSwitch) continue;  // not made of messages
+    if (algorithm == Algorithm::kDirect && query.kind != OpKind::kAllToAll && has_too_many_pairs(sites))
+      continue;
     query.algorithm = algorithm;
     TransferPlan plan = steps_of(collective_traffic(query, sites, fabric), sites);
     choice.candidates.push_back({algorithm, plan.alone()});

@@ -63,6 +63,7 @@ class TransferPlans {
   TransferPlan without_library(const Op& op, CollectiveQuery& query, const GroupSites& sites,
                                CollectiveChoice& choice);
   TransferPlan fastest(CollectiveQuery& query, const GroupSites& sites, CollectiveChoice& choice);
+  bool has_too_many_pairs(const GroupSites& sites) const;
   bool is_new(const CollectiveChoice& choice) const;
   void note(const CollectiveQuery& query, const GroupSites& sites, CollectiveChoice choice);
   void start_by_library(TransferPlan& plan, const CollectiveQuery& query, const GroupSites& sites,

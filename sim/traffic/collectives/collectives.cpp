@@ -14,6 +14,8 @@
 namespace moebius {
 namespace {
 
+constexpr double kMostInMessage = 128 * 1024;  // NCCL_P2P_NET_CHUNKSIZE
+
 using Family = Steps (*)(const CollectiveQuery&, const GroupSites&, const Fabric&);
 
 Family family_of(Algorithm algorithm) {
@@ -66,6 +68,12 @@ void slow_down(Traffic& traffic, double most_sent, int members) {
   traffic.least_seconds = *std::max_element(sent.begin(), sent.end()) / most_sent;
 }
 
+// Each part in one message, and no switch short of uplinks.
+bool is_for_messages(const CollectiveQuery& query, const GroupSites& group, const Fabric& fabric) {
+  return query.bytes / group.size() <= kMostInMessage && !fabric.can_bind(WireKind::kLeafUp) &&
+         !fabric.can_bind(WireKind::kPodUp);
+}
+
 }  // namespace
 
 std::string what_lacks(Algorithm algorithm, OpKind kind, const GroupSites& group, const Fabric& fabric) {
@@ -85,9 +93,9 @@ std::vector<Algorithm> automatic_choices(const CollectiveQuery& query, const Gro
   const bool several = group.nodes.size() > 1, exchange = query.kind == OpKind::kAllToAll;
   for (const AlgorithmRow& row : algorithm_rows()) {
     if (!what_lacks(row.value, query.kind, group, fabric).empty()) continue;
-    const bool at_once = row.value == Algorithm::kDirect;
+    if (row.value == Algorithm::kDirect && several && !exchange && !is_for_messages(query, group, fabric))
+      continue;
     if (exchange && row.value == Algorithm::kRing) continue;  // never faster than all rounds at once
-    if (at_once && several && !exchange) continue;
     const bool by_islands = !exchange && group.islands.size() > 1;
     if (row.value == Algorithm::kHierarchical && !by_islands && (!has_hierarchy(group) || query.matrix))
       continue;
