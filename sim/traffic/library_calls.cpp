@@ -14,7 +14,7 @@ constexpr int kMostByLikeness = 16;
 
 bool is_library_call(OpKind kind) {
   return kind == OpKind::kAllReduce || kind == OpKind::kAllGather || kind == OpKind::kReduceScatter ||
-         kind == OpKind::kAllToAll;
+         kind == OpKind::kBroadcast || kind == OpKind::kAllToAll;
 }
 
 bool shares_a_domain(const GroupSites& group, const Cluster& cluster) {
@@ -85,6 +85,18 @@ Traffic neighbours(double sent, double most_rate, const GroupSites& group) {
   return traffic;
 }
 
+// From the root, which is member 0, to the last.
+Traffic pipeline(double sent, double most_rate, const GroupSites& group) {
+  Traffic traffic;
+  traffic.lockstep = true;
+  traffic.most_rate = most_rate;
+  const std::vector<std::int32_t>& order = group.nodes.front();
+  const auto root = static_cast<std::size_t>(std::find(order.begin(), order.end(), 0) - order.begin());
+  for (std::size_t i = 0; i + 1 < order.size(); ++i)
+    traffic.edges.push_back({order[(root + i) % order.size()], order[(root + i + 1) % order.size()], sent});
+  return traffic;
+}
+
 Traffic messages(double sent, double most_rate, const GroupSites& group) {
   Traffic traffic;
   const int n = group.size();
@@ -93,6 +105,14 @@ Traffic messages(double sent, double most_rate, const GroupSites& group) {
     for (int j = 0; j < n; ++j)
       if (i != j) traffic.edges.push_back({i, j, sent / (n - 1)});
   return traffic;
+}
+
+Traffic traffic_of(OpKind kind, const CollectiveFigures& figures, double sent, const GroupSites& group) {
+  const bool to_each = kind == OpKind::kAllToAll || figures.protocol == Protocol::kOneShot ||
+                       figures.protocol == Protocol::kTwoShot;
+  if (to_each) return messages(sent, figures.most_rate, group);
+  if (kind == OpKind::kBroadcast) return pipeline(sent, figures.most_rate, group);
+  return neighbours(sent, figures.most_rate, group);
 }
 
 }  // namespace
@@ -123,14 +143,10 @@ std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupS
   if (boards && link->estimated && group.size() > kMostByLikeness) return {};
   const CollectiveFigures figures = figures_of(chip, *link, call, cluster.collectives);
   const double sent = sent_bytes(figures.protocol, call);
-  const bool to_each = call.kind == OpKind::kAllToAll || figures.protocol == Protocol::kOneShot ||
-                       figures.protocol == Protocol::kTwoShot;
   const bool by_engines =
       cluster.copy_engines && (call.kind == OpKind::kAllGather || call.kind == OpKind::kAllToAll);
-  LibraryCall known{
-      to_each ? messages(sent, figures.most_rate, group) : neighbours(sent, figures.most_rate, group), sent,
-      figures.most_rate, figures.seconds,
-      by_engines ? 0 : cores_of_call(chip, *link, call, figures.protocol)};
+  LibraryCall known{traffic_of(call.kind, figures, sent, group), sent, figures.most_rate, figures.seconds,
+                    by_engines ? 0 : cores_of_call(chip, *link, call, figures.protocol)};
   const double over_boards = boards ? seconds_over_boards(known.traffic, group, cluster.fabric) : 0;
   if (over_boards > 0) limit_rate(known, sent / over_boards);
   return known;

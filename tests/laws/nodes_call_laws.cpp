@@ -241,6 +241,24 @@ TEST_CASE("a small gather takes a step of the ring for every other device") {
     CHECK(simulated(machine, kind, 512) == Approx(link.launch + steps).epsilon(0.05));
 }
 
+// By hand from NCCL 2.28: rings that enter a node at eight devices count a step for each of 128 ranks.
+TEST_CASE(
+    "NCCL's tuner takes LL128 for a broadcast over many ranks, which devices of a node pass on as it comes") {
+  const double mib = 1024 * 1024;
+  const NodesCall call = call_of(OpKind::kBroadcast, 16, 16 * mib);
+  CHECK(nccl_estimate(call, Algorithm::kRing, Protocol::kSimple) ==
+        Approx(8.4e-6 + 128 * 14e-6 + 16 * mib / (8 * 46e9)));
+  CHECK(nccl_estimate(call, Algorithm::kRing, Protocol::kLL128) ==
+        Approx(14e-6 + 128 * 4e-6 + 16 * mib / (8 * 36.7e9)));
+  CHECK(nccl_protocol(call, Algorithm::kRing) == Protocol::kLL128);
+  // 112 steps inside nodes; a chunk of 576 kB for each of 16 channels waits at each of 15 hops between them.
+  const double data = 16 * mib * 128 / 120 / (8 * 46e9), share = 16 * 576e3 / (16 * mib);
+  CHECK(nodes_seconds(call, Algorithm::kRing, Protocol::kLL128, data) ==
+        Approx(call.link.launch + call.link.launch_growth + 112 * call.link.step_ll128 +
+               15 * (2.8e-6 + 4.8e-6 + data * share) + data * (1 - share))
+            .epsilon(0.001));
+}
+
 TEST_CASE("large collectives between nodes take no less than their wires and little more") {
   const double bytes = 4e9, nics = 8 * 46e9;  // a node's
   const Machine machine{.fabric = "rail-optimised-clos", .nodes = 4, .nic = 50e9};

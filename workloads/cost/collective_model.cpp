@@ -46,6 +46,7 @@ double tuner_rate(const LinkConstants& link, Protocol protocol, double nominal) 
 
 // A member's own share, which its channels copy besides what they send: out of place.
 double own_copy(const LinkConstants& link, const CollectiveCall& call) {
+  if (call.kind == OpKind::kBroadcast) return 0;  // the root writes both copies of what it reads once
   return call.bytes / call.devices / link.copy_rate;
 }
 
@@ -163,6 +164,7 @@ double in_switch_step(const LinkConstants& link) {
 }
 
 double wire_bytes(const CollectiveCall& call) {
+  if (call.kind == OpKind::kBroadcast) return call.bytes;
   return call.bytes * (call.devices - 1) / call.devices * (call.kind == OpKind::kAllReduce ? 2 : 1);
 }
 
@@ -181,8 +183,9 @@ Protocol nccl_protocol(const LinkConstants& link, const CollectiveCall& call) {
   for (const TunerProtocol& row : kTuner) {
     if (row.protocol == Protocol::kLL128 && !link.has_ll128) continue;
     const double step = link.own_ports ? row.step_own : row.step_shared;
-    offer(row.protocol,
-          row.base + steps_of(call) * step + wire_bytes(call) / tuner_rate(link, row.protocol, nominal));
+    // Its channels take the devices in one order, so that of a broadcast it counts one step.
+    const double steps = call.kind == OpKind::kBroadcast ? 1 : steps_of(call);
+    offer(row.protocol, row.base + steps * step + wire_bytes(call) / tuner_rate(link, row.protocol, nominal));
   }
   if (switch_reduces(link, call)) {  // two operations at once
     const double rate = 2 * nominal * link.in_switch_share * kTunerInSwitchUse;
@@ -193,7 +196,8 @@ Protocol nccl_protocol(const LinkConstants& link, const CollectiveCall& call) {
 
 CollectiveFigures nccl_figures(const LinkConstants& link, const CollectiveCall& call, Protocol protocol) {
   CHECK(call.devices >= 2 && (call.kind == OpKind::kAllReduce || call.kind == OpKind::kAllGather ||
-                              call.kind == OpKind::kReduceScatter || call.kind == OpKind::kAllToAll),
+                              call.kind == OpKind::kReduceScatter || call.kind == OpKind::kBroadcast ||
+                              call.kind == OpKind::kAllToAll),
         std::string(to_string(call.kind)));
   if (call.kind == OpKind::kAllToAll) return all_to_all(link, call, protocol);
   const double many = call.bytes / (call.bytes + kManyLines);

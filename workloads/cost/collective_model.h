@@ -19,8 +19,9 @@ std::string_view to_string(Protocol protocol);
 // bytes: as nccl-tests counts them: the whole buffer (all-gather: gathered; reduce-scatter: before it is
 // scattered; all-to-all: what one member sends, its own share included).
 struct CollectiveCall {
-  OpKind kind = OpKind::kAllReduce;  // kAllReduce, kAllGather, kReduceScatter, kAllToAll; CHECKed
-  int devices = 2;                   // at least 2
+  // kAllReduce, kAllGather, kReduceScatter, kBroadcast, kAllToAll; CHECKed
+  OpKind kind = OpKind::kAllReduce;
+  int devices = 2;  // at least 2
   double bytes = 0;
 };
 
@@ -29,7 +30,7 @@ inline constexpr double kKiB = 1024;
 // bytes.
 inline constexpr double kManyLines = 10e3;
 
-// What a member sends at least, over all its steps.
+// What a member sends at least, over all its steps; of a broadcast all but the last one.
 double wire_bytes(const CollectiveCall& call);
 
 // Bytes per second that a member of a ring of so many sends at most by Simple, by what was measured between 2

@@ -109,13 +109,14 @@ double ring_seconds(const NodesCall& call, Protocol protocol, double data, doubl
   return together(steps, data);
 }
 
-// One after the other from the root to the last, chunk by chunk.
+// One after the other from the root to the last. Inside a node a device passes on what it gets as it comes:
+// between 8 H800 16 MiB take 123 us, of which 102 are the bytes. A proxy posts a chunk when it is whole.
 double broadcast_seconds(const NodesCall& call, Protocol protocol, double data, double many) {
   const NodesPlace& place = call.place;
   const double between = place.nodes - 1.0, inside = call.call.devices - 1.0 - between;
   const InFlight in_flight = in_flight_of(call, Algorithm::kRing, protocol);
   const double share = in_flight.bytes / call.call.bytes;
-  return inside * (node_step(call.link, protocol, many) + in_flight.chunk / ring_channel_rate(call)) +
+  return inside * node_step(call.link, protocol, many) +
          between * (place.message + proxy_latency(protocol) + data * share) + data * (1 - share);
 }
 

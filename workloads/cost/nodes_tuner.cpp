@@ -110,7 +110,12 @@ double ring_estimate(const NodesCall& call, Protocol protocol) {
   if (protocol == Protocol::kLL) rate = std::min(rate / 2, generation.ll_between[scale_of(call)]);
   if (protocol == Protocol::kLL128)
     rate = std::min(0.92 * rate, generation.ll128_ring * search_channels(call));
-  if (kind == OpKind::kBroadcast) return row.base_ring + row.net_ring + call.call.bytes / rate;
+  if (kind == OpKind::kBroadcast) {
+    // Rings that enter a node at different devices: a step for each rank, of Simple as long as a tree's.
+    const bool same_order = call.place.nics < 2;
+    const double step = !same_order && protocol == Protocol::kSimple ? row.net_tree : row.net_ring;
+    return row.base_ring + (same_order ? 1 : devices) * step + call.call.bytes / rate;
+  }
   // Every step is posted; with one device a node its latency stands alone, as in a tree.
   const double post = (protocol == Protocol::kSimple ? 3 : 1) * generation.post;
   const double inside = std::max(post, call.link.own_ports ? row.node_ring : row.pcie_ring);
@@ -166,10 +171,6 @@ double tree_channel_rate(const NodesCall& call, Protocol protocol) {
   const int scale = scale_of(call);
   if (protocol == Protocol::kLL128) return generation.ll128_tree[scale];
   return generation.simple_tree[scale] / (protocol == Protocol::kLL ? 3.8 : 1);
-}
-
-double ring_channel_rate(const NodesCall& call) {
-  return generation_of(call).ll128_ring;
 }
 
 double proxy_latency(Protocol protocol) {

@@ -10,9 +10,8 @@ namespace moebius {
 // they are fewer than 16.
 int nccl_channels(const NodesCall& call);
 
-// Bytes per second that one channel of a tree passes up and down together, by the tuner; of a ring.
+// Bytes per second that one channel of a tree passes up and down together, by the tuner.
 double tree_channel_rate(const NodesCall& call, Protocol protocol);
-double ring_channel_rate(const NodesCall& call);
 
 // Of one message between nodes, beside the network's own latency: device to proxy thread, posting,
 // completion, proxy to device. s.
