@@ -19,7 +19,7 @@ bool is_library_call(OpKind kind) {
 
 bool shares_a_domain(const GroupSites& group, const Cluster& cluster) {
   const Pool& pool = cluster.pool_of(group.members.front().device);
-  if (pool.node.scale_up == ScaleUp::kFullMesh || group.nodes.size() > 1) return false;
+  if (group.nodes.size() > 1) return false;
   return (pool.node.scale_up == ScaleUp::kPcie) == (pool.accelerator.link_rate.value == 0);
 }
 
@@ -107,7 +107,16 @@ Traffic messages(double sent, double most_rate, const GroupSites& group) {
   return traffic;
 }
 
-Traffic traffic_of(OpKind kind, const CollectiveFigures& figures, double sent, const GroupSites& group) {
+// Rings of a full mesh take its members in different orders, so that each link has its part.
+Traffic over_all_links(OpKind kind, double sent, double most_rate, const GroupSites& group) {
+  Traffic traffic = messages(sent, most_rate, group);
+  if (kind == OpKind::kBroadcast) std::erase_if(traffic.edges, [](const Edge& edge) { return edge.to == 0; });
+  return traffic;
+}
+
+Traffic traffic_of(OpKind kind, const CollectiveFigures& figures, double sent, const GroupSites& group,
+                   bool full_mesh) {
+  if (full_mesh) return over_all_links(kind, sent, figures.most_rate, group);
   const bool to_each = kind == OpKind::kAllToAll || figures.protocol == Protocol::kOneShot ||
                        figures.protocol == Protocol::kTwoShot;
   if (to_each) return messages(sent, figures.most_rate, group);
@@ -115,12 +124,30 @@ Traffic traffic_of(OpKind kind, const CollectiveFigures& figures, double sent, c
   return neighbours(sent, figures.most_rate, group);
 }
 
+// What a member's links to the others of the group pass together.
+double links_rate(const GroupSites& group, const Fabric& fabric) {
+  std::vector<WireId> wires;
+  fabric.route(group.members[0].device, group.members[1].device, wires);
+  return (group.size() - 1) * fabric.capacity(wires.front()).value;
+}
+
 }  // namespace
+
+bool stands_in_full_mesh(const GroupSites& group, const Cluster& cluster) {
+  return cluster.pool_of(group.members.front().device).node.scale_up == ScaleUp::kFullMesh;
+}
+
+bool is_unlike_measured(const LinkConstants& link, const GroupSites& group, const Fabric& fabric) {
+  return link.estimated && std::any_of(group.nodes.begin(), group.nodes.end(), [&](const auto& node) {
+           return static_cast<int>(node.size()) > kMostByLikeness && leaves_a_board(node, group, fabric);
+         });
+}
 
 std::optional<LinkConstants> links_of(const GroupSites& group, const Cluster& cluster) {
   const Fabric& fabric = cluster.fabric;
   auto link = link_constants(cluster.pool_of(group.members.front().device).accelerator);
   if (!link) return {};
+  link->one_order = !stands_in_full_mesh(group, cluster);
   for (const auto& node : group.nodes) {
     const int first = group.members[node.front()].device;
     if (!fabric.reduces(first) || leaves_a_board(node, group, fabric)) link->in_switch_share = 0;
@@ -138,17 +165,18 @@ std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupS
     return {};
   const Accelerator& chip = cluster.pool_of(group.members.front().device).accelerator;
   const std::optional<LinkConstants> link = links_of(group, cluster);
-  if (!link) return {};
+  if (!link || is_unlike_measured(*link, group, cluster.fabric)) return {};
   const bool boards = leaves_a_board(group.nodes.front(), group, cluster.fabric);
-  if (boards && link->estimated && group.size() > kMostByLikeness) return {};
+  const bool full_mesh = stands_in_full_mesh(group, cluster);
   const CollectiveFigures figures = figures_of(chip, *link, call, cluster.collectives);
   const double sent = sent_bytes(figures.protocol, call);
   const bool by_engines =
       cluster.copy_engines && (call.kind == OpKind::kAllGather || call.kind == OpKind::kAllToAll);
-  LibraryCall known{traffic_of(call.kind, figures, sent, group), sent, figures.most_rate, figures.seconds,
-                    by_engines ? 0 : cores_of_call(chip, *link, call, figures.protocol)};
+  LibraryCall known{traffic_of(call.kind, figures, sent, group, full_mesh), sent, figures.most_rate,
+                    figures.seconds, by_engines ? 0 : cores_of_call(chip, *link, call, figures.protocol)};
   const double over_boards = boards ? seconds_over_boards(known.traffic, group, cluster.fabric) : 0;
   if (over_boards > 0) limit_rate(known, sent / over_boards);
+  if (full_mesh) limit_rate(known, links_rate(group, cluster.fabric));
   return known;
 }
 

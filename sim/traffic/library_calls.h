@@ -17,6 +17,13 @@ namespace moebius {
 // board.
 std::optional<LinkConstants> links_of(const GroupSites& group, const Cluster& cluster);
 
+// Direct links from device to device: rings take them all.
+bool stands_in_full_mesh(const GroupSites& group, const Cluster& cluster);
+
+// More than 16 members on several boards of a node, of a chip whose constants are another's: nothing measured
+// says what its library does with them.
+bool is_unlike_measured(const LinkConstants& link, const GroupSites& group, const Fabric& fabric);
+
 struct LibraryCall {
   Traffic traffic;     // one step without latency: who sends what, at which rate at most
   double sent = 0;     // bytes that each member sends
@@ -25,14 +32,13 @@ struct LibraryCall {
   int cores = 0;       // that each member's kernel holds
 };
 
-// Empty for groups that leave their node (nodes_plans.h) and where the structure alone decides: direct links
-// from device to device, operations without a model, chips without constants, and more than 16 members on
-// several boards of a chip whose constants are another's.
+// Empty for groups that leave their node (nodes_plans.h) and where the structure alone decides: operations
+// without a model, chips without constants, and is_unlike_measured().
 std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupSites& group,
                                         const Cluster& cluster);
 
 // From the launch of the library's kernel to its first byte, for calls whose steps the structure of the links
-// tells (direct links, say); 0 for chips without constants.
+// tells; 0 for chips without constants.
 double library_start(const CollectiveCall& call, const Accelerator& chip, CollectiveSource source);
 
 // By so few channels that each member sends no more a second: what its bytes take longer, the call does.

@@ -5,24 +5,21 @@
 #include <string>
 #include <utility>
 
-#include "sim/traffic/library_calls.h"
-
 namespace moebius {
 namespace {
 
-constexpr int kMostInServer = 16;  // devices
+constexpr int kMostRings = 32;  // that NCCL's search looks for: MAXCHANNELS / 2
 
 bool is_nodes_call(OpKind kind) {
   return kind == OpKind::kAllReduce || kind == OpKind::kAllGather || kind == OpKind::kReduceScatter ||
          kind == OpKind::kAllToAll || kind == OpKind::kBroadcast;
 }
 
-bool crosses_switched_nodes(const GroupSites& group, const Cluster& cluster) {
+bool crosses_nodes(const GroupSites& group, const Cluster& cluster) {
   const FabricSpec& fabric = cluster.fabric.spec();
   if (group.nodes.size() < 2 || group.islands.size() > 1 || !fabric.by_host.empty()) return false;
   return std::all_of(group.members.begin(), group.members.end(), [&](const Member& member) {
     const Pool& pool = cluster.pool_of(member.device);
-    if (pool.node.scale_up == ScaleUp::kFullMesh) return false;
     return (pool.node.scale_up == ScaleUp::kPcie) == (pool.accelerator.link_rate.value == 0);
   });
 }
@@ -37,7 +34,7 @@ NodesPlace place_of(const GroupSites& group, const Fabric& fabric) {
     const int nic = fabric.standing(group.members[member].device).nic;
     if (nics.insert(nic).second) place.nic_rate = fabric.capacity({WireKind::kNicOut, nic}).value;
   }
-  place.nics = static_cast<int>(nics.size());
+  place.nics = std::min(static_cast<int>(nics.size()), kMostRings);  // each enters and leaves by one
   for (std::size_t i = 0; i < group.nodes.size(); ++i) {
     const auto &from = group.nodes[i], &to = group.nodes[(i + 1) % group.nodes.size()];
     const double seconds =
@@ -58,18 +55,52 @@ Traffic together(std::vector<Traffic> steps) {
   return all;
 }
 
+std::vector<std::size_t> nodes_of_members(const GroupSites& group) {
+  std::vector<std::size_t> nodes(group.members.size());
+  for (std::size_t n = 0; n < group.nodes.size(); ++n)
+    for (const std::int32_t member : group.nodes[n]) nodes[member] = n;
+  return nodes;
+}
+
+// Channels take the members of a full mesh in different orders: what neighbours pass on in a node, all of its
+// links do.
+void spread_in_meshes(Traffic& traffic, const GroupSites& group) {
+  std::vector<double> inside(group.nodes.size(), 0);
+  const std::vector<std::size_t> node_of = nodes_of_members(group);
+  std::erase_if(traffic.edges, [&](const Edge& edge) {
+    if (node_of[edge.from] != node_of[edge.to]) return false;
+    inside[node_of[edge.from]] += edge.bytes;
+    return true;
+  });
+  for (std::size_t n = 0; n < group.nodes.size(); ++n) {
+    const double k = static_cast<double>(group.nodes[n].size());
+    for (const std::int32_t from : group.nodes[n])
+      for (const std::int32_t to : group.nodes[n])
+        if (from != to && inside[n] > 0) traffic.edges.push_back({from, to, inside[n] / (k * (k - 1))});
+  }
+}
+
+// Of rings that are fewer than the NICs of a node: what leaves it has those of the rings alone.
+double ring_nics_seconds(const Traffic& traffic, const GroupSites& group, const NodesPlace& place) {
+  std::vector<double> leaves(group.nodes.size(), 0);
+  const std::vector<std::size_t> node_of = nodes_of_members(group);
+  for (const Edge& edge : traffic.edges) {
+    if (edge.from >= 0 && edge.to >= 0 && node_of[edge.from] != node_of[edge.to])
+      leaves[node_of[edge.from]] += edge.bytes;
+  }
+  return *std::max_element(leaves.begin(), leaves.end()) / (place.nics * place.nic_rate);
+}
+
 }  // namespace
 
 std::optional<NodesCall> nodes_call(const CollectiveCall& call, const GroupSites& group,
                                     const Cluster& cluster) {
   if (cluster.collectives == CollectiveSource::kStructure || !is_nodes_call(call.kind) || call.bytes <= 0 ||
-      !crosses_switched_nodes(group, cluster))
+      !crosses_nodes(group, cluster))
     return {};
   const auto link = links_of(group, cluster);
-  if (!link || link->one_protocol) return {};
-  NodesCall between{*link, place_of(group, cluster.fabric), call};
-  if (between.place.per_node > kMostInServer) return {};
-  return between;
+  if (!link || link->one_protocol || is_unlike_measured(*link, group, cluster.fabric)) return {};
+  return NodesCall{*link, place_of(group, cluster.fabric), call};
 }
 
 std::vector<Algorithm> NodesPlanner::algorithms(bool single_messages) const {
@@ -96,6 +127,11 @@ Traffic NodesPlanner::traffic(Algorithm algorithm, Protocol protocol, bool in_ne
   for (Mesh& mesh : traffic.meshes) {
     for (double& messages : mesh.messages) messages *= messages_of_send(mesh.bytes, protocol);
     scale(mesh.bytes);
+  }
+  if (!sends) {
+    if (full_mesh_) spread_in_meshes(traffic, group_);
+    if (call_.place.nics == kMostRings)
+      traffic.least_seconds = ring_nics_seconds(traffic, group_, call_.place);
   }
   traffic.latency = 0;
   traffic.hops = 0;

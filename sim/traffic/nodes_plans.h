@@ -9,6 +9,7 @@
 
 #include "hw/cluster.h"
 #include "sim/traffic/collectives.h"
+#include "sim/traffic/library_calls.h"
 #include "sim/traffic/step_builder.h"
 #include "workloads/cost/nodes_model.h"
 #include "workloads/report/collective_choice.h"
@@ -16,8 +17,7 @@
 namespace moebius {
 
 // Empty where the structure alone decides: groups on one node, on chips of several kinds or without a library
-// of NCCL's kind, with messages through host memory, on nodes of direct links from device to device, with
-// more than 16 members in a super-node, where nothing measured says how long NCCL's chains of devices are.
+// of NCCL's kind, with messages through host memory, and is_unlike_measured() in a node.
 std::optional<NodesCall> nodes_call(const CollectiveCall& call, const GroupSites& group,
                                     const Cluster& cluster);
 
@@ -31,8 +31,12 @@ struct NodesPlan {
 // switches of a network can carry out they do where that is faster.
 class NodesPlanner {
  public:
-  NodesPlanner(const NodesCall& call, const GroupSites& group, const Fabric& fabric, StepBuilder& builder)
-      : call_(call), group_(group), fabric_(fabric), builder_(builder) {}
+  NodesPlanner(const NodesCall& call, const GroupSites& group, const Cluster& cluster, StepBuilder& builder)
+      : call_(call),
+        group_(group),
+        fabric_(cluster.fabric),
+        full_mesh_(stands_in_full_mesh(group, cluster)),
+        builder_(builder) {}
 
   // single_messages: on a network of these, which has no switches that reduce.
   std::vector<Algorithm> algorithms(bool single_messages) const;
@@ -47,6 +51,7 @@ class NodesPlanner {
   const NodesCall& call_;
   const GroupSites& group_;
   const Fabric& fabric_;
+  bool full_mesh_;
   StepBuilder& builder_;
 };
 

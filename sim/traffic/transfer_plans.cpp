@@ -264,7 +264,7 @@ std::optional<TransferPlan> TransferPlans::plan_between_nodes(CollectiveQuery& q
   if (query.matrix != nullptr || query.most_sent > 0) return {};
   const auto call = nodes_call({query.kind, sites.size(), query.bytes}, sites, cluster_);
   if (!call) return {};
-  NodesPlanner planner(*call, sites, sites_.fabric(), builder_);
+  NodesPlanner planner(*call, sites, cluster_, builder_);
   const std::vector<Algorithm> algorithms = planner.algorithms(with_pairs_);
   NodesPlan tuned = planner.tuned(algorithms);
   std::optional<NodesPlan> summed = planner.in_network(with_pairs_);

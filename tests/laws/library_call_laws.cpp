@@ -171,18 +171,27 @@ TEST_CASE("a chip that stands on another in a catalog has its library") {
   CHECK_FALSE(link_constants(other));
 }
 
-// Over direct links the library's rings say nothing, the structure tells the steps; its kernel starts all the
-// same.
-TEST_CASE("over direct links a collective takes the library's launch before the steps of its structure") {
-  const Cluster library = one_node("mi300x", "mi300x-8", CollectiveSource::kLibrary);
-  const Cluster structure = one_node("mi300x", "mi300x-8", CollectiveSource::kStructure);
-  const LinkConstants link = *link_constants(library.pools[0].accelerator);
-  for (const OpKind kind : {OpKind::kAllReduce, OpKind::kAllGather, OpKind::kAllToAll}) {
-    const CollectiveCall small{kind, 8, 8192}, large{kind, 8, 67108864};
-    INFO(to_string(kind));
-    CHECK(simulated(library, small) - simulated(structure, small) == Approx(link.launch).epsilon(0.01));
-    CHECK(simulated(library, large) - simulated(structure, large) ==
-          Approx(link.launch + link.launch_growth).epsilon(0.01));
+// Rings take the links of a full mesh in different orders: with all members of a node each sends over all of
+// its links, with four of eight over three of seven.
+TEST_CASE(
+    "over direct links a collective takes the library's launch, steps and rate, and no more than its links") {
+  for (const auto& [chip, node] : {std::pair{"mi300x", "mi300x-8"}, {"ascend-910b", "ascend-910b-8"}}) {
+    const Cluster cluster = one_node(chip, node, CollectiveSource::kLibrary);
+    LinkConstants link = *link_constants(cluster.pools[0].accelerator);
+    link.neighbour_more = link.message_more = cluster.fabric.latency(0, 1).seconds() - link.latency;
+    link.one_order = false;
+    link.in_switch_share = 0;
+    const double all = link.achieved;
+    for (const OpKind kind :
+         {OpKind::kAllReduce, OpKind::kAllGather, OpKind::kBroadcast, OpKind::kAllToAll}) {
+      const CollectiveCall small{kind, 8, 8192}, large{kind, 8, 1e9};
+      INFO(chip << " " << to_string(kind));
+      CHECK(simulated(cluster, small) == Approx(nccl_figures(link, small).seconds).epsilon(0.02));
+      CHECK(simulated(cluster, large) >= wire_bytes(large) / all * (1 - 1e-9));
+      CHECK(simulated(cluster, large) == Approx(nccl_figures(link, large).seconds).epsilon(0.05));
+      const CollectiveCall few{kind, 4, 1e9};
+      CHECK(simulated(cluster, few) == Approx(wire_bytes(few) / (all * 3 / 7)).epsilon(0.1));
+    }
   }
 }
 

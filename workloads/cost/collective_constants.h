@@ -50,6 +50,7 @@ struct LinkConstants {
   // Not of a row but of the devices at hand: what a message takes longer than `latency`. s.
   double neighbour_more = 0;  // from one to the next, mean around the ring
   double message_more = 0;    // between any two, at most
+  bool one_order = true;      // all rings take the devices in one; over direct links each has its own
 };
 
 // A serving framework's own all-reduce on one chip.

@@ -18,7 +18,6 @@ constexpr double kLLRateToEach = 6.5e9;          // of one peer's channel; a wor
 constexpr double kMessage = 8.4 * kMicrosecond;  // Simple between two: NCCL's base latency of that protocol
 // All-reduce in the switch: NCCL sets it up between the eight devices of a board.
 constexpr int kLeastInSwitch = 8;
-constexpr int kMostHeads = 32;  // NCCL_MAX_NVLS_ARITY: devices that each reduce a part of the buffer
 
 struct TunerProtocol {
   Protocol protocol;
@@ -183,8 +182,9 @@ Protocol nccl_protocol(const LinkConstants& link, const CollectiveCall& call) {
   for (const TunerProtocol& row : kTuner) {
     if (row.protocol == Protocol::kLL128 && !link.has_ll128) continue;
     const double step = link.own_ports ? row.step_own : row.step_shared;
-    // Its channels take the devices in one order, so that of a broadcast it counts one step.
-    const double steps = call.kind == OpKind::kBroadcast ? 1 : steps_of(call);
+    // Where channels take the devices in one order, it counts one step of a broadcast, else one a device.
+    const double pass = link.one_order ? 1 : call.devices;
+    const double steps = call.kind == OpKind::kBroadcast ? pass : steps_of(call);
     offer(row.protocol, row.base + steps * step + wire_bytes(call) / tuner_rate(link, row.protocol, nominal));
   }
   if (switch_reduces(link, call)) {  // two operations at once

@@ -30,6 +30,9 @@ inline constexpr double kKiB = 1024;
 // bytes.
 inline constexpr double kManyLines = 10e3;
 
+// Devices that each reduce a part of the buffer in the switch (NCCL_MAX_NVLS_ARITY).
+inline constexpr int kMostHeads = 32;
+
 // What a member sends at least, over all its steps; of a broadcast all but the last one.
 double wire_bytes(const CollectiveCall& call);
 

@@ -65,8 +65,8 @@ InFlight in_flight_of(const NodesCall& call, Algorithm algorithm, Protocol proto
   if (algorithm == Algorithm::kTree) chunk = tree_chunk(call, protocol, bytes / channels);
   if (algorithm == Algorithm::kRing && protocol == Protocol::kLL) chunk = kChunkLL;
   if (algorithm == Algorithm::kRing && protocol == Protocol::kLL128) chunk = kChunkLL128;
-  if (algorithm == Algorithm::kInSwitch) {  // a chunk for each head: device of the node
-    channels = 1.0 * nccl_channels(call) * call.place.per_node;
+  if (algorithm == Algorithm::kInSwitch) {  // a chunk for each head: device of the node that reduces a part
+    channels = 1.0 * nccl_channels(call) * std::min(call.place.per_node, kMostHeads);
     const double share = bytes / channels;
     chunk = share < 2 * kSwitchChunk / 8    ? kSwitchChunk / 8
             : share < 8 * kSwitchChunk / 4  ? kSwitchChunk / 4
