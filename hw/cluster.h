@@ -80,6 +80,8 @@ struct Cluster {
   Place damaged_at = {};                 // where a scenario says so
   bool ports_may_fail = false;           // parts will break while a run goes on
   CollectiveSource collectives = CollectiveSource::kStructure;
+  // Algorithms that a workload names are the library's, too, where it has them.
+  bool library_as_named = false;
   bool copy_engines = false;      // gather and exchange inside a scale-up domain, so that these hold no cores
   SpeedVariation variation = {};  // of devices of one kind
   std::optional<Loader> loader = {};  // none: batches are there

@@ -65,6 +65,20 @@ CollectiveFigures figures_of(const Accelerator& chip, const LinkConstants& link,
   return nccl_figures(link, call);
 }
 
+// Of one algorithm, by the protocol that the tuner takes for it.
+std::optional<CollectiveFigures> named_figures(const LinkConstants& link, const CollectiveCall& call,
+                                               Algorithm named) {
+  const bool exchange = call.kind == OpKind::kAllToAll;
+  if (named == Algorithm::kDirect && exchange) return nccl_figures(link, call);
+  if (named == Algorithm::kInSwitch && link.in_switch_share > 0 && call.kind == OpKind::kAllReduce &&
+      call.devices >= kLeastInSwitch)
+    return nccl_figures(link, call, Protocol::kInSwitch);
+  if (named != Algorithm::kRing || exchange) return {};
+  LinkConstants rings = link;
+  rings.in_switch_share = 0;
+  return nccl_figures(rings, call);
+}
+
 // What each member sends: in the switch the whole buffer once, one-shot the whole buffer to each other.
 double sent_bytes(Protocol protocol, const CollectiveCall& call) {
   if (protocol == Protocol::kInSwitch) return call.bytes;
@@ -159,7 +173,7 @@ std::optional<LinkConstants> links_of(const GroupSites& group, const Cluster& cl
 }
 
 std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupSites& group,
-                                        const Cluster& cluster) {
+                                        const Cluster& cluster, Algorithm named) {
   if (cluster.collectives == CollectiveSource::kStructure || !is_library_call(call.kind) ||
       call.devices < 2 || call.bytes <= 0 || !shares_a_domain(group, cluster))
     return {};
@@ -168,7 +182,11 @@ std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupS
   if (!link || is_unlike_measured(*link, group, cluster.fabric)) return {};
   const bool boards = leaves_a_board(group.nodes.front(), group, cluster.fabric);
   const bool full_mesh = stands_in_full_mesh(group, cluster);
-  const CollectiveFigures figures = figures_of(chip, *link, call, cluster.collectives);
+  const std::optional<CollectiveFigures> known_figures =
+      named == Algorithm::kAuto ? figures_of(chip, *link, call, cluster.collectives)
+                                : named_figures(*link, call, named);
+  if (!known_figures) return {};
+  const CollectiveFigures& figures = *known_figures;
   const double sent = sent_bytes(figures.protocol, call);
   const bool by_engines =
       cluster.copy_engines && (call.kind == OpKind::kAllGather || call.kind == OpKind::kAllToAll);

@@ -9,6 +9,7 @@
 #include "sim/traffic/sites.h"
 #include "sim/traffic/traffic.h"
 #include "workloads/cost/collective_model.h"
+#include "workloads/schedule/op.h"
 
 namespace moebius {
 
@@ -33,9 +34,10 @@ struct LibraryCall {
 };
 
 // Empty for groups that leave their node (nodes_plans.h) and where the structure alone decides: operations
-// without a model, chips without constants, and is_unlike_measured().
+// without a model, chips without constants, and is_unlike_measured(). Named: by the library's ring, by its
+// switches that reduce, or its messages to each; empty for what it has not in a node.
 std::optional<LibraryCall> library_call(const CollectiveCall& call, const GroupSites& group,
-                                        const Cluster& cluster);
+                                        const Cluster& cluster, Algorithm named = Algorithm::kAuto);
 
 // From the launch of the library's kernel to its first byte, for calls whose steps the structure of the links
 // tells; 0 for chips without constants.

@@ -209,7 +209,10 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
   if (const auto known = decided_.find(key); known != decided_.end()) query.algorithm = known->second;
   TransferPlan plan;
   bool by_structure = query.algorithm != Algorithm::kAuto;
-  if (by_structure) {
+  if (auto named = choice.automatic ? std::nullopt : named_by_library(query, sites, choice)) {
+    plan = std::move(*named);
+    by_structure = false;
+  } else if (by_structure) {
     plan = steps_of(collective_traffic(query, sites, sites_.fabric()), sites);
   } else if (op.units < 0) {
     plan = without_library(op, query, sites, choice);
@@ -229,6 +232,8 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
     start_by_library(plan, query, sites, choice);
   if (key.pairs != nullptr && !plan.steps.empty())
     plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
+  choice.by_structure = by_structure || op.units < 0;
+  choice.with_library = by_structure && cluster_.collectives != CollectiveSource::kStructure;
   choice.chosen.algorithm = query.algorithm;
   choice.chosen.seconds = plan.alone();
   note(query, sites, std::move(choice));
@@ -255,6 +260,27 @@ std::optional<TransferPlan> TransferPlans::library_plan(const CollectiveQuery& q
   if (!call) return {};
   if (query.most_sent > 0) limit_rate(*call, query.most_sent);
   return by_library(query, step_of(*call, sites), call->cores, sites.size());
+}
+
+// Where a scenario asks for the library's own of what it names.
+std::optional<TransferPlan> TransferPlans::named_by_library(CollectiveQuery& query, const GroupSites& sites,
+                                                            CollectiveChoice& choice) {
+  const CollectiveCall size{query.kind, sites.size(), query.bytes};
+  if (!cluster_.library_as_named || query.matrix != nullptr || sites.size() < 2) return {};
+  if (auto call = library_call(size, sites, cluster_, query.algorithm)) {
+    if (query.most_sent > 0) limit_rate(*call, query.most_sent);
+    return by_library(query, step_of(*call, sites), call->cores, sites.size());
+  }
+  const auto call = nodes_call(size, sites, cluster_);
+  if (!call || query.most_sent > 0) return {};
+  NodesPlanner planner(*call, sites, cluster_, builder_);
+  const std::vector<Algorithm> algorithms = planner.algorithms(with_pairs_);
+  if (std::find(algorithms.begin(), algorithms.end(), query.algorithm) == algorithms.end()) return {};
+  NodesPlan plan = planner.plan(query.algorithm);
+  query.in_network = false;
+  choice.chosen = plan.chosen;
+  const Accelerator& chip = cluster_.pool_of(sites.members.front().device).accelerator;
+  return by_library(query, std::move(plan.step), cores_of_call(chip, *call), sites.size());
 }
 
 // Between nodes, by the library's tuner; sets the query's algorithm. Those that it does not take are looked

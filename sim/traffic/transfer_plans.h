@@ -62,6 +62,8 @@ class TransferPlans {
   TransferPlan collective(const Op& op, const Key& key, const GroupSites& sites);
   TransferPlan without_library(const Op& op, CollectiveQuery& query, const GroupSites& sites,
                                CollectiveChoice& choice);
+  std::optional<TransferPlan> named_by_library(CollectiveQuery& query, const GroupSites& sites,
+                                               CollectiveChoice& choice);
   TransferPlan fastest(CollectiveQuery& query, const GroupSites& sites, CollectiveChoice& choice);
   bool has_too_many_pairs(const GroupSites& sites) const;
   bool is_new(const CollectiveChoice& choice) const;

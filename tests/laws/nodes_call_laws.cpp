@@ -339,50 +339,35 @@ TEST_CASE("a network that reduces changes sums alone, and never to the worse") {
   CHECK(simulated(rings, OpKind::kAllReduce, 16e6) == simulated(without, OpKind::kAllReduce, 16e6));
 }
 
-// Racks and super-nodes, one of them and two. Rings over two send less by the links and more by NICs, with
-// chunks that overlap: up to a tenth faster where bytes decide.
-TEST_CASE("between two super-nodes a collective has the library's launch and steps, too") {
-  const Catalog catalog;
-  for (const auto& [chip, node] : {std::pair{"gb200-nvl72", "gb200-nvl72"},
-                                   {"kunlun-p800-supernode", "kunlun-64"},
-                                   {"kunlun-p800-supernode", "kunlun-32"},
-                                   {"ascend-910b", "ascend-910b-8"},
-                                   {"mi300x", "mi300x-8"}}) {
-    Cluster cluster = build_cluster({{"all", catalog.accelerator(chip), catalog.node(node), 2}},
-                                    catalog.fabric("clos"), Place{"test", "", 0});
-    cluster.collectives = CollectiveSource::kLibrary;
-    const int devices = cluster.pools[0].node.accelerators;
-    const auto seconds = [&](OpKind kind, double bytes, int ranks) {
-      const Layout layout = make_layout({.ranks = ranks, .fold = true});
-      Op op = communication_op(kind, bytes);
-      op.algorithm = Algorithm::kAuto;
-      return simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, {}}).seconds();
-    };
-    for (const OpKind kind :
-         {OpKind::kAllReduce, OpKind::kAllGather, OpKind::kReduceScatter, OpKind::kAllToAll}) {
-      INFO(node << " " << to_string(kind));
-      CHECK(seconds(kind, 1024, 2 * devices) >= seconds(kind, 1024, devices));
-      if (devices > 8) CHECK(seconds(kind, 16e6, 2 * devices) >= seconds(kind, 16e6, devices));
-      CHECK(seconds(kind, 268e6, 2 * devices) >= 0.9 * seconds(kind, 268e6, devices));
-    }
-  }
-}
-
-// A rack has 72 NICs; 32 rings, as many as NCCL looks for, enter and leave it by one each.
-TEST_CASE("rings between racks use a NIC each and no more than there are rings") {
-  const Catalog catalog;
-  Cluster cluster =
-      build_cluster({{"all", catalog.accelerator("gb200-nvl72"), catalog.node("gb200-nvl72"), 2}},
-                    catalog.fabric("clos"), Place{"test", "", 0});
-  cluster.collectives = CollectiveSource::kLibrary;
-  const Layout layout = make_layout({.ranks = 144, .fold = true});
-  const auto seconds = [&](double bytes) {
-    Op op = communication_op(OpKind::kAllGather, bytes);
-    op.algorithm = Algorithm::kAuto;
+// 64 KiB between two nodes of eight H100, where the tuner takes a tree of LL; 256 KiB in one.
+TEST_CASE("a named algorithm is the library's where a scenario asks for the library, else the structure's") {
+  const auto seconds = [](int nodes, double bytes, Algorithm algorithm, bool said) {
+    Cluster cluster = cluster_of({.fabric = "rail-optimised-clos", .nodes = nodes, .nic = 50e9});
+    cluster.library_as_named = said;
+    const Layout layout = make_layout({.ranks = 8 * nodes});
+    Op op = communication_op(OpKind::kAllReduce, bytes);
+    op.algorithm = algorithm;
     return simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, {}}).seconds();
   };
-  const double nics = 32 * cluster.fabric.capacity({WireKind::kNicOut, 0}).value;
-  const double link =
-      cluster.fabric.capacity({WireKind::kScaleUpOut, 0}).value * 72 / 71;  // or a NIC, once in 72
-  CHECK(seconds(64e9) >= 64e9 * 143 / 144 / std::min(nics, link));
+  const double automatic = seconds(2, 65536, Algorithm::kAuto, true);
+  CHECK(seconds(2, 65536, Algorithm::kTree, true) == automatic);
+  CHECK(seconds(2, 65536, Algorithm::kTree, false) < 0.7 * automatic);
+  for (const Algorithm algorithm : {Algorithm::kRing, Algorithm::kInSwitch})
+    CHECK(seconds(2, 65536, algorithm, true) > automatic);
+  CHECK(seconds(1, 262144, Algorithm::kRing, true) == seconds(1, 262144, Algorithm::kAuto, true));
+  CHECK(seconds(1, 262144, Algorithm::kInSwitch, true) > seconds(1, 262144, Algorithm::kRing, true));
+  // A tree in one node is none of the library's model: by structure, and said so.
+  CHECK(seconds(1, 262144, Algorithm::kTree, true) == seconds(1, 262144, Algorithm::kTree, false));
+}
+
+TEST_CASE("a report says whether a named algorithm is the library's") {
+  const std::string job = "run " MOEBIUS_SOURCE_DIR
+                          "/scenarios/smoke/allreduce-1024.json --json --set /workload/algorithm=tree "
+                          "--set /workload/ranks=16 --set /cluster/pools/0/nodes=2";
+  const auto named = test::run_moebius(job),
+             asked = test::run_moebius(job + " --set /cluster/collectives=library");
+  REQUIRE(named.exit_code == 0);
+  REQUIRE(asked.exit_code == 0);
+  CHECK_THAT(named.out, Catch::Contains("\"steps\": \"structure\""));
+  CHECK_THAT(asked.out, Catch::Contains("\"steps\": \"library\"") && Catch::Contains("\"protocol\""));
 }

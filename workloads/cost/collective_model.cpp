@@ -16,8 +16,6 @@ constexpr double kLL128Share = 120.0 / 128;
 constexpr double kLLToEach = 32 * kKiB;
 constexpr double kLLRateToEach = 6.5e9;          // of one peer's channel; a word of 8 bytes in four data
 constexpr double kMessage = 8.4 * kMicrosecond;  // Simple between two: NCCL's base latency of that protocol
-// All-reduce in the switch: NCCL sets it up between the eight devices of a board.
-constexpr int kLeastInSwitch = 8;
 
 struct TunerProtocol {
   Protocol protocol;

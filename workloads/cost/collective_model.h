@@ -32,6 +32,8 @@ inline constexpr double kManyLines = 10e3;
 
 // Devices that each reduce a part of the buffer in the switch (NCCL_MAX_NVLS_ARITY).
 inline constexpr int kMostHeads = 32;
+// All-reduce in the switch: NCCL sets it up between the eight devices of a board.
+inline constexpr int kLeastInSwitch = 8;
 
 // What a member sends at least, over all its steps; of a broadcast all but the last one.
 double wire_bytes(const CollectiveCall& call);

@@ -19,7 +19,8 @@ std::string name_of(const CollectiveChoice& choice) {
 }
 
 std::string candidates_text(const CollectiveChoice& choice) {
-  if (!choice.automatic) return "as named";
+  if (!choice.automatic && !choice.by_structure) return "as named, as the chip's library carries it out";
+  if (!choice.automatic) return "as named, by wires and their latency alone";
   if (choice.chosen.algorithm == Algorithm::kAuto) return "as the chip's library has it";
   std::vector<AlgorithmTime> sorted = choice.candidates;
   std::stable_sort(sorted.begin(), sorted.end(),
@@ -41,6 +42,10 @@ std::string algorithm_text(const CollectiveChoice& choice) {
   if (fastest->seconds < kWorthSaying * choice.chosen.seconds)
     text += fmt::format(", as the library's tuner chooses; {} would take {} on an idle network",
                         name_of(*fastest), seconds_text(fastest->seconds));
+  if (choice.with_library)
+    text += choice.automatic
+                ? ", by wires and their latency after the library's launch: its steps here are not known"
+                : ", by wires and their latency alone";
   return text;
 }
 

@@ -35,6 +35,8 @@ struct CollectiveChoice {
   double bytes = 0;                        // Op::payload
   AlgorithmTime chosen = {};
   bool automatic = false;                      // else the workload names the algorithm
+  bool by_structure = false;                   // its steps are those of wires and their latency
+  bool with_library = false;                   // though a library is asked for: it has none such here
   std::vector<AlgorithmTime> candidates = {};  // of an automatic choice, the chosen one among them
   std::vector<WireUse> wires = {};  // of the chosen one; none for groups of more than kMostRanksTraced
 };

@@ -215,6 +215,7 @@ Json collectives_json(const std::vector<CollectiveChoice>& choices) {
                 {"bytes", choice.bytes},
                 {"algorithm", library ? "library" : to_string(choice.chosen.algorithm)},
                 {"alone_s", choice.chosen.seconds}};
+    row["steps"] = choice.by_structure ? "structure" : "library";
     if (!choice.chosen.protocol.empty()) row["protocol"] = choice.chosen.protocol;
     for (const AlgorithmTime& time : choice.candidates)
       row["candidates"][std::string(to_string(time.algorithm))] = time.seconds;

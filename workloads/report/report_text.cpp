@@ -131,7 +131,8 @@ void collective_headline(Out out, const Report& report) {
   fmt::format_to(out, "  algorithm rate     {} (bytes over time)\n", to_text(ByteRate{figures.algbw}));
   fmt::format_to(out, "  bus rate           {} (as nccl-tests counts)\n", to_text(ByteRate{figures.busbw}));
   for (const CollectiveChoice& row : report.facts.collectives) {
-    if (row.automatic) fmt::format_to(out, "  algorithm          {}\n", algorithm_text(row));
+    if (row.automatic || row.with_library || !row.by_structure)
+      fmt::format_to(out, "  algorithm          {}\n", algorithm_text(row));
     if (!row.wires.empty()) fmt::format_to(out, "\n{}", wires_text(row.wires));
   }
 }

@@ -104,11 +104,13 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   ForwardingKeys forwarding(section, catalog == nullptr);
   const std::vector<FailedPart> failed = read_failed(section, catalog == nullptr);
   const bool serving = scenario.kind == ScenarioKind::kServing;
+  const bool said = section.given("collectives");
   const auto collectives = section.choice<CollectiveSource>(
       "collectives", std::span<const Named<CollectiveSource>>(kCollectiveSources),
       serving ? CollectiveSource::kSglang : CollectiveSource::kLibrary,
       "what decides how long a collective takes, inside a scale-up domain and between nodes; a service's "
-      "framework has its own unless this says another");
+      "framework has its own unless this says another; algorithms that a workload names are the structure's "
+      "unless this key is written");
   const bool copy_engines = section.boolean(
       "copy_engines", false,
       "all-gathers and all-to-alls inside a scale-up domain are copied by engines of their own and hold no "
@@ -135,6 +137,7 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   scenario.cluster = build_cluster(std::move(pools), spec, place);
   set_failed(failed, *scenario.cluster);
   scenario.cluster->collectives = collectives;
+  scenario.cluster->library_as_named = said && collectives != CollectiveSource::kStructure;
   scenario.cluster->copy_engines = copy_engines;
   scenario.cluster->launch = launch;
   scenario.cluster->variation = variation;

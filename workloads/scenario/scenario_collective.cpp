@@ -92,7 +92,9 @@ void read_collective_workload(Section section, Scenario& scenario) {
   }
   work.operation =
       section.choice<OpKind>("operation", kOperations, std::nullopt, "what the ranks do together");
-  work.algorithm = section.choice<Algorithm>("algorithm", algorithms(), Algorithm::kAuto, "how");
+  work.algorithm = section.choice<Algorithm>("algorithm", algorithms(), Algorithm::kAuto,
+                                             "how; one that is named goes by its wires and their latency "
+                                             "alone unless /cluster/collectives is written");
   read_flows(section, work.operation == OpKind::kRecv, work);
   work.ranks = static_cast<int>(
       section.integer("ranks", {2, 1 << 20}, std::nullopt, "the first devices of the cluster"));
