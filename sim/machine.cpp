@@ -239,42 +239,7 @@ void Machine::compute(std::int32_t index) {
       now_);
 }
 
-double Machine::seconds_at_clock(LaneState& lane) {
-  lane.clock = 1;
-  if (!lane.cost->energy.follows_clock) return lane.cost->seconds;
-  lane.clock = governors_[chip_of_class_[live_on(lane).rank_class]].clock();
-  return lane.clock == 1 ? lane.cost->seconds : lane.cost->seconds / lane.clock;
-}
-
-double Machine::mean_clock() const {
-  double sum = 0;
-  for (const PowerGovernor& governor : governors_) sum += governor.mean_clock();
-  return governors_.empty() ? 1 : sum / static_cast<double>(governors_.size());
-}
-
-void Machine::forget_clocks() {
-  for (PowerGovernor& governor : governors_) governor.forget(now_);
-}
-
-bool Machine::repeat_clocks() {
-  bool differ = false;
-  for (PowerGovernor& governor : governors_) differ |= governor.repeat(now_);
-  return differ;
-}
-
 // ---- from running to done
-
-// The memory behind what came and went; the wires themselves are not counted.
-void Machine::draw_for_transfer(const LaneState& lane, const Live& live) {
-  const Op& op = live.use->fragment->ops[lane.op];
-  const bool alone = is_host_copy(op.kind) || op.kind == OpKind::kRecv;
-  const double counted = alone ? 0 : live.as_class->plan(lane.op, plans_)->memory_bytes;
-  const std::size_t ranks = alone ? 1 : layout_.classes[live.rank_class].group(op.group).ranks.size();
-  const double bytes =
-      counted > 0 ? counted : bytes_of_transfer(op.kind, op.payload.value, static_cast<int>(ranks));
-  PowerGovernor& governor = governors_[chip_of_class_[live.rank_class]];
-  governor.ended({.steady = governor.power().joule_per_byte * bytes}, 1, lane.work_start, now_);
-}
 
 // An op whose members have loads of their own ends with the slowest of them. The average member is ahead by
 // the lag that builds up from op to op until the members meet again.

@@ -52,8 +52,11 @@ class Machine {
   std::int64_t events() const { return events_; }  // ops and transfer steps that ended so far
   std::string describe_waiting() const;            // which ops wait for what, for the sentence of a deadlock
   double mean_clock() const;                       // of the chips, as a share of the full one (PowerGovernor)
-  void forget_clocks();                            // see BoardClocks
+  void forget_clocks();                            // see BoardClocks, also for those below
   bool repeat_clocks();
+  double change_of_clocks() const;
+  std::vector<BoardPast> pasts_of_clocks() const;  // by chip
+  void begin_clocks(const std::vector<BoardPast>& pasts);
 
  private:
   struct OpState {

@@ -7,6 +7,8 @@ namespace moebius {
 namespace {
 
 constexpr double kSameClock = 0.0005;  // a share of the full one
+// Of long work. What boards had in mind at its begin has faded to 2% by then.
+constexpr Time kGrain{1'000'000}, kRemembered{200'000'000};
 
 double kept_after(Time passed) {
   return std::exp(-passed.seconds() / PowerGovernor::kWindow);
@@ -48,27 +50,53 @@ void PowerGovernor::ended(const OpEnergy& energy, double clock, Time start, Time
   go_on(past_, last_, ended);
   clock_ = clock_at_limit(past_);
   if (!remembers_) return all_.add(ended.work, 1);
-  if (again_) ended_.clear();
+  if (again_) ended_.clear(), repeated_ = {};
   again_ = false;
   ended.clock_after = clock_;
-  ended_.push_back(ended);
+  repeated_.add(ended.work, 1);
+  remember(ended);
+}
+
+void PowerGovernor::remember(const Ended& ended) {
+  if (most_.ns > 0 && ended.end - begin_.now > most_ && !ended_.empty()) return;
+  if (ended_.empty() || ended.end - ended_.back().start >= grain_) return ended_.push_back(ended);
+  Ended& before = ended_.back();
+  before.work.add(ended.work, 1);
+  before.end = ended.end;
+  before.clock_after = ended.clock_after;
 }
 
 double PowerGovernor::mean_clock() const {
   Past all = all_;
-  for (const Ended& ended : ended_) all.add(ended.work, 1);
+  all.add(repeated_, 1);
   return all.clocked_seconds > 0 ? all.full_seconds / all.clocked_seconds : 1;
 }
 
 void PowerGovernor::forget(Time now) {
-  for (const Ended& ended : ended_) all_.add(ended.work, 1);
+  all_.add(repeated_, 1);
+  repeated_ = {};
   ended_.clear();
   remembers_ = true;
+  grain_ = most_ = {};
   again_ = false;
   past_ = {};
   clock_ = 1;
   last_ = now;
   begin_ = {.now = now, .last = now, .past = {}, .clock = 1};
+}
+
+BoardPast PowerGovernor::past(Time now) const {
+  return {past_.clocked, past_.steady, past_.clocked_seconds, past_.full_seconds, now - last_};
+}
+
+void PowerGovernor::begin(const BoardPast& past, Time now) {
+  forget(now);
+  past_ = {past.clocked, past.steady, past.clocked_seconds, past.full_seconds};
+  clock_ = clock_at_limit(past_);
+  last_ = now - past.since;
+  begin_ = {.now = now, .last = last_, .past = past_, .clock = clock_};
+  grain_ = kGrain;
+  most_ = kRemembered;
 }
 
 // Run without end, what a piece of work of length T leaves behind adds up to 1 / (1 - exp(-T / window)) of
@@ -81,12 +109,16 @@ bool PowerGovernor::repeat(Time now) {
   clock_ = clock_at_limit(past_);
   Past again = past_;
   Time last = begin_.now - (now - last_);
-  bool differs = std::abs(clock_ - begin_.clock) > kSameClock;
+  double then = begin_.clock, clock = clock_, seconds = 0;
+  bool differs = std::abs(clock - then) > kSameClock;
   for (const Ended& ended : ended_) {
-    if (differs) break;
+    seconds += ended.work.clocked_seconds * std::abs(then / clock - 1);
     go_on(again, last, ended);
-    differs = std::abs(clock_at_limit(again) - ended.clock_after) > kSameClock;
+    then = ended.clock_after;
+    clock = clock_at_limit(again);
+    differs |= std::abs(clock - then) > kSameClock;
   }
+  changed_ = seconds / (now - begin_.now).seconds();
   begin_ = {.now = now, .last = last_, .past = past_, .clock = clock_};
   again_ = true;
   return differs;

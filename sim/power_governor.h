@@ -6,6 +6,7 @@
 
 #include "hw/units.h"
 #include "workloads/cost/clock_power.h"
+#include "workloads/schedule/board_clocks.h"
 
 namespace moebius {
 
@@ -26,6 +27,9 @@ class PowerGovernor {
   // As BoardClocks has them, of one board.
   void forget(Time now);
   bool repeat(Time now);
+  double change() const { return changed_; }
+  BoardPast past(Time now) const;
+  void begin(const BoardPast& past, Time now);
 
   // Mean clock while work ran that follows it, of what was repeated the last time alone; 1 where none did.
   double mean_clock() const;
@@ -45,16 +49,20 @@ class PowerGovernor {
     double clock_after;
   };
   static void go_on(Past& past, Time& last, const Ended& ended);
+  void remember(const Ended& ended);
   double clock_at_limit(const Past& past) const;
 
   ClockPower power_;
   double clock_ = 1;
   Past past_;  // as of `last_`, when the last op ended
   Time last_;
-  Past all_;  // without fading, but for what ran since forget() or repeat()
+  Past all_;       // without fading, but for what ran since forget() or repeat()
+  Past repeated_;  // that, without fading
 
   bool remembers_ = false;  // what ends, for repeat()
   bool again_ = false;      // what ends next is the same once more
+  Time grain_, most_;       // ops of so short a time are remembered as one; and until when; zero: each, all
+  double changed_ = 0;      // a share of the time of what was repeated
   struct Begin {            // of what is repeated
     Time now, last;
     Past past;

@@ -45,6 +45,9 @@ class MachineExecutor : public SimExecutor {
 
   void forget() override { machine_.forget_clocks(); }
   bool repeat() override { return machine_.repeat_clocks(); }
+  double change() const override { return machine_.change_of_clocks(); }
+  std::vector<BoardPast> pasts() const override { return machine_.pasts_of_clocks(); }
+  void begin(const std::vector<BoardPast>& pasts) override { machine_.begin_clocks(pasts); }
 
   Time finish() override {
     Time end = now();
@@ -107,7 +110,8 @@ std::unique_ptr<SimExecutor> make_sim_executor(const Cluster& cluster, const Lay
         "parts of the network fail while messages are under way: only the fluid network knows how");
   }
   SimGridParts simgrid;
-  if (options.driver == Driver::kSimGrid) simgrid = make_simgrid_parts({cluster, layout, native, options.seed});
+  if (options.driver == Driver::kSimGrid)
+    simgrid = make_simgrid_parts({cluster, layout, native, options.seed});
   const bool with_pairs = native || options.detail == NetworkDetail::kPacket;
   SimParts parts;
   parts.plans = std::make_unique<TransferPlans>(cluster, layout,

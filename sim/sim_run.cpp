@@ -31,6 +31,10 @@ int boards_of(const Cluster& cluster, const Pool& pool, const Layout& layout) {
   return std::max(1, static_cast<int>(boards.size()));
 }
 
+bool any_limit(const std::vector<ClockPower>& powers) {
+  return std::any_of(powers.begin(), powers.end(), [](const ClockPower& power) { return power.limit > 0; });
+}
+
 std::string clock_text(double clock, const std::vector<ClockPower>& powers) {
   double most = 1;
   for (const ClockPower& power : powers) most = std::max(most, power.draws);
@@ -129,6 +133,11 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
   // SimGrid has one engine in a process, and it is the job's whose phase this is.
   if (job.is_phase) options.driver = Driver::kPlain;
   if (job.as_if_alone) options.detail = NetworkDetail::kAlphaBeta;
+  if (job.rehearses && options.driver == Driver::kSimGrid && any_limit(*powers)) {
+    engine.stands_in = true;
+    options.driver = Driver::kPlain;
+    if (options.detail == NetworkDetail::kNative) options.detail = NetworkDetail::kFluid;
+  }
   options.seed = job.scenario.seed;
   const auto meter = std::make_shared<WireMeter>();
   engine.keepers.push_back(meter);

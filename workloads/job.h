@@ -50,6 +50,7 @@ struct Job {
   // The same job once more, of which nothing was carried out; of jobs with a schedule that a document says.
   std::function<std::unique_ptr<Job>()> read_again = {};
   bool is_phase = false;                      // of another job, in whose process it runs
+  bool rehearses = false;                     // a run for the clocks at its begin, which may be the last one
   bool as_if_alone = false;                   // simulated: by closed forms, whatever detail is asked for
   std::unique_ptr<Workload> again = nullptr;  // what another run issued, in the place of what decides
 

@@ -26,6 +26,7 @@ struct StartedExecutor {
   std::vector<std::shared_ptr<const void>> keepers;  // destroyed after the executor
   std::unique_ptr<Executor> executor;
   BoardClocks* clocks = nullptr;  // the executor's; null: it has none that remember
+  bool stands_in = false;         // for one that there is once in a process: of a job that rehearses
   RunFacts facts;
   std::function<std::vector<double>()> losses = {};  // of each step; empty: it computes no numbers
   std::function<std::vector<float>(int rank, std::uint32_t key)> tensor =
@@ -63,6 +64,10 @@ struct Outcome {
 
 // Runs the job to its end, with a progress bar on a terminal. Errors are those of the executor.
 Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks);
+
+// Whether a folded step comes out too long: a folded rank is the fullest one of every exchange, but where two
+// passes take turns no rank is the fullest of both, and what it waits for in one is hidden behind the other.
+bool folding_overstates(const Scenario& scenario);
 
 // Which run it is, before its other facts.
 void name_run(Timeline& timeline, const Job& job, const RunFacts& facts);

@@ -1,10 +1,11 @@
-// What an iteration of a service takes on boards at their power limit: as much as when it is repeated, whatever
-// was timed before it.
+// What an iteration of a service, or a step of training, takes on boards at their power limit: as much as
+// when it is repeated, whatever was timed before it.
 #include <algorithm>
 #include <random>
 
 #include "tests/laws/simulator.h"
 #include "workloads/schedule/steady_timer.h"
+#include "workloads/set_option.h"
 #include "workloads/timed_pool.h"
 
 #include "hw/error.h"
@@ -27,7 +28,7 @@ Scenario scenario_of(const Library& library, const std::string& model = "qwen3-8
   return read_scenario(document, library.hardware, library.models);
 }
 
-const std::vector<StepPoint> kPoints{{8192, 4096, 0, 0, 1}, {256, 16, 0, 0, 1}, {0, 0, 64, 4096, 1},
+const std::vector<StepPoint> kPoints{{8192, 4096, 0, 0, 1},   {256, 16, 0, 0, 1},   {0, 0, 64, 4096, 1},
                                      {1024, 256, 64, 256, 1}, {4096, 256, 0, 0, 1}, {64, 16, 0, 0, 1}};
 
 struct Timed {
@@ -85,6 +86,32 @@ TEST_CASE("an iteration takes what the last of many such takes") {
     slower += last > 1.01 * first ? 1 : 0;
   }
   CHECK(slower > 0);  // some of them are at the limit, so that the clock matters
+}
+
+// Products of a step of 0.1 s that a board can only begin at full clock.
+double step_seconds(const Library& library, int steps, int batch) {
+  Document document = parse_document(
+      R"({"moebius": 1, "kind": "training", "name": "steady", "seed": 1, "model": "qwen2.5-7b",
+        "cluster": {"pools": [{"name": "a", "accelerator": "h200-sxm", "node": "hgx-8", "nodes": 1}],
+                    "fabric": {"type": "rail-optimised-clos", "nic": "400 Gb/s"}},
+        "plan": {"dp": {"degree": 1, "zero": 2}},
+        "workload": {"steps": 1, "sequence_length": 4096, "global_batch": 2, "micro_batch": 1}})",
+      "steady");
+  apply_sets({"/model={\"base\":\"qwen2.5-7b\",\"layers\":4}",
+              "/workload/steps=" + std::to_string(steps), "/workload/global_batch=" + std::to_string(batch)},
+             document);
+  Job job = read_job(std::move(document), {}, library);
+  const Hooks hooks{.wants_spans = false, .quiet = true};
+  const Outcome outcome = perform(job, simulator(NetworkDetail::kFluid), hooks);
+  return outcome.report.metrics.makespan.seconds() / steps;
+}
+
+TEST_CASE("a step takes as long alone as among many") {
+  const Library library("");
+  const double alone = step_seconds(library, 1, 2);
+  CHECK(step_seconds(library, 10, 2) == Approx(alone).epsilon(2e-3));
+  CHECK(step_seconds(library, 40, 2) == Approx(alone).epsilon(2e-3));
+  CHECK(step_seconds(library, 1, 4) < 2 * alone);  // but for what is done once a step
 }
 
 }  // namespace

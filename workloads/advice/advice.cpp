@@ -1,6 +1,7 @@
 #include "workloads/advice/advice.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -63,12 +64,32 @@ std::string refusal_of(const Error& error, const std::string& scenario) {
   return pointer == std::string::npos ? text : text.substr(pointer + 1);
 }
 
+// A plan that only reports its memory runs all the same.
+std::string lack_of(const Job& job) {
+  const MemoryReport& memory = *job.memory;
+  if (!memory.fits())
+    return fmt::format("{} of {} a device", to_text(memory.peak()), to_text(memory.capacity));
+  return memory.fits_on_host() ? "" : "more host memory than there is";
+}
+
+// Rank by rank, where that is quick and folding would say too much.
+Job job_of(const Switch& given, const ReadChanged& read) {
+  constexpr int kFewRanks = 256;
+  Job job = read(given.sets);
+  if (!folding_overstates(job.scenario) || job.layout().ranks > kFewRanks) return job;
+  std::vector<std::string> unfolded = given.sets;
+  unfolded.emplace_back("/plan/fold=false");
+  return read(unfolded);
+}
+
 TriedSwitch tried(const Switch& given, const Report& base, const ReadChanged& read,
                   const StartExecutor& start) {
   TriedSwitch result{.name = given.name, .sets = given.sets, .refusal = {}};
   try {
-    Job job = read(given.sets);
+    Job job = job_of(given, read);
+    if (folding_overstates(job.scenario)) result.name += " (folded: may be up to 13% too slow)";
     require_fit(job);
+    result.lacks = lack_of(job);
     job.scenario.timeline.detail = Detail::kNone;
     Hooks hooks;
     hooks.quiet = true;
@@ -92,9 +113,12 @@ Advice advise(const Outcome& run, const ReadChanged& read, const StartExecutor& 
   advice.switches.resize(open.size());
   work_side_by_side(open.size(),
                     [&](std::size_t i) { advice.switches[i] = tried(open[i], run.report, read, start); });
-  std::stable_sort(advice.switches.begin(), advice.switches.end(), [](const auto& a, const auto& b) {
-    return std::pair(!a.refusal.empty(), -a.gain) < std::pair(!b.refusal.empty(), -b.gain);
-  });
+  // What does not fit is no help before more memory is bought.
+  const auto place = [](const TriedSwitch& of) {
+    return std::tuple(!of.refusal.empty(), !of.lacks.empty(), -of.gain);
+  };
+  std::stable_sort(advice.switches.begin(), advice.switches.end(),
+                   [&](const auto& a, const auto& b) { return place(a) < place(b); });
   return advice;
 }
 
@@ -108,7 +132,8 @@ std::string to_text(const Advice& advice) {
                                  ? fmt::format("{:+.1f}% tokens/s, step {}", 100 * tried.gain,
                                                to_text(time_from_seconds(tried.step_time_s)))
                                  : "not possible: " + tried.refusal;
-    text += fmt::format("  {:<46} {}\n", tried.name, what);
+    const std::string lacks = tried.lacks.empty() ? "" : "; does not fit: " + tried.lacks;
+    text += fmt::format("  {:<46} {}{}\n", tried.name, what, lacks);
     if (tried.refusal.empty() && tried.gain > 0)
       text += fmt::format("    --set '{}'\n", fmt::join(tried.sets, "' --set '"));
   }

@@ -17,11 +17,12 @@ struct TriedSwitch {
   double step_time_s = 0;         // 0: it did not run
   double gain = 0;                // tokens per second over those of the run, less one
   std::string refusal;            // why it did not run; empty: it did
+  std::string lacks = {};         // memory, where the plan only reports that; empty: it fits
 };
 
 struct Advice {
   std::vector<Cause> causes;
-  std::vector<TriedSwitch> switches;  // best first, then those that did not run
+  std::vector<TriedSwitch> switches;  // best first, then those that do not fit, that did not run
 };
 
 }  // namespace moebius

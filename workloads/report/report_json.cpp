@@ -240,6 +240,7 @@ Json advice_json(const Advice& advice) {
     if (tried.refusal.empty()) {
       row["step_time_s"] = tried.step_time_s;
       row["gain"] = tried.gain;
+      if (!tried.lacks.empty()) row["lacks"] = tried.lacks;
     } else {
       row["refusal"] = tried.refusal;
     }

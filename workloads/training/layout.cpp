@@ -142,4 +142,20 @@ Layout make_layout(const TrainingPlan& plan, const std::vector<std::int32_t>& co
   return layout;
 }
 
+std::string kernels_apart(const TrainingPlan& plan) {
+  std::string text;
+  const auto add = [&](bool separate, const char* name) {
+    if (separate) text += (text.empty() ? "" : ", ") + std::string(name);
+  };
+  add(plan.attention == AttentionKernels::kUnfused, "attention");
+  add(plan.loss != LossKernels::kFused, "loss");
+  add(plan.eager_elementwise, "elementwise operations");
+  add(plan.separate_norm_grad, "gradients of norms");
+  add(plan.separate_accumulation, "sums of gradients");
+  add(plan.separate_update, "update");
+  add(plan.separate_routing, "routing");
+  add(plan.expert_by_expert, "products of experts");
+  return text;
+}
+
 }  // namespace moebius

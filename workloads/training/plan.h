@@ -200,4 +200,7 @@ struct TrainingWorkload {
 // stage. Unfolded: one per rank.
 Layout make_layout(const TrainingPlan& plan);
 
+// "loss, update": what stands in kernels of its own; empty: nothing.
+std::string kernels_apart(const TrainingPlan& plan);
+
 }  // namespace moebius

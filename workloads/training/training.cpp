@@ -22,23 +22,6 @@
 namespace moebius {
 namespace {
 
-// "loss, update": what stands in kernels of its own; empty: nothing.
-std::string separate_kernels(const TrainingPlan& plan) {
-  std::string text;
-  const auto add = [&](bool separate, const char* name) {
-    if (separate) text += (text.empty() ? "" : ", ") + std::string(name);
-  };
-  add(plan.attention == AttentionKernels::kUnfused, "attention");
-  add(plan.loss != LossKernels::kFused, "loss");
-  add(plan.eager_elementwise, "elementwise operations");
-  add(plan.separate_norm_grad, "gradients of norms");
-  add(plan.separate_accumulation, "sums of gradients");
-  add(plan.separate_update, "update");
-  add(plan.separate_routing, "routing");
-  add(plan.expert_by_expert, "products of experts");
-  return text;
-}
-
 // What one class runs.
 struct ClassPlace {
   int rank = 0;  // of the pipeline
@@ -307,6 +290,14 @@ void Training::go_on() {
   state_->end = state_->total;
 }
 
+void Training::begin_again() {
+  State& s = *state_;
+  s.places.clear();
+  for (const RankClass& rank_class : s.layout.classes) s.places.push_back(s.place_of(rank_class));
+  s.next = 0;
+  s.end = s.total;
+}
+
 void Training::completed(const Completion& completion) {
   State& s = *state_;
   const int rank_class = s.order[completion.sequence % s.passes_of_step()];
@@ -376,7 +367,7 @@ std::string Training::describe() const {
   text += fmt::format("microbatches   {}, {} tokens each\n", number,
                       s.job.workload.micro_batch * s.job.workload.sequence_length);
   text += fmt::format("rank classes   {}\n", s.num_classes());
-  if (const std::string separate = separate_kernels(plan); !separate.empty())
+  if (const std::string separate = kernels_apart(plan); !separate.empty())
     text += fmt::format("kernel by kernel {}\n", separate);
   if (plan.clip > 0) text += fmt::format("gradients      of all ranks kept to a norm of {}\n", plan.clip);
   if (plan.tensor_sms > 0) text += fmt::format("tensor sums    hold {} cores each\n", plan.tensor_sms);

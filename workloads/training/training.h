@@ -45,7 +45,8 @@ class Training : public Workload {
   int steps_begun() const;
   // Nothing of this step or later ones is issued, but what has begun is finished; done() until go_on().
   void stop_before(int step);
-  void go_on();  // everything submitted has completed
+  void go_on();        // everything submitted has completed
+  void begin_again();  // done, and everything submitted has completed: the same once more, from the first op
   // From now on no class has more than the passes of so many steps on their way, unless it needs them.
   void stay_within(int steps);
 

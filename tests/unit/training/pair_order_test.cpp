@@ -78,3 +78,39 @@ TEST_CASE("products of a pair run in the order of the profile") {
       named(*pair, product_of) ==
       repeated({"attention(F)", "experts(B)", "experts(W)", "experts(F)", "attention(B)"}, job.model.layers));
 }
+
+// With uneven experts one microbatch's passes stand for all when memory is counted: also for the first of a
+// step, which gathers, and never beside the reverse pass of its own stage.
+TEST_CASE("a forward pass that gathers what the update left is beside no reverse pass of its stage") {
+  for (const bool each : {false, true}) {
+    TrainingJob job = pair_job();
+    job.plan.zero = 1;
+    job.plan.overlap_weights = true;
+    job.workload.popularity.kind = PopularityKind::kZipf;
+    job.workload.popularity.per_microbatch = each;
+    Training training(job);
+    CHECK(training.memory({1e9}).peak().value > 0);
+    for (const Submission& submission : all_submissions(training)) {
+      if (submission.second_microbatch < 0) continue;
+      for (const Op& op : submission.fragment->ops) CHECK(op.kind != OpKind::kAllGather);
+    }
+  }
+}
+
+TEST_CASE("tokens of experts that stand on every rank have no lane beside products") {
+  TrainingJob job = pair_job();
+  job.plan.ep = 1;
+  job.plan.pp = 2;
+  job.plan.overlap_two_batch = false;
+  job.plan.schedule = PipelineKind::kDualPipeV;
+  job.plan.chunks = 2;
+  std::vector<std::vector<std::uint64_t>> hashes;
+  for (const bool beside : {false, true}) {
+    job.plan.overlap_dispatch_combine = beside;
+    Training training(job);
+    hashes.emplace_back();
+    for (const Submission& submission : all_submissions(training))
+      hashes.back().push_back(submission.fragment->hash);
+  }
+  CHECK(hashes[0] == hashes[1]);
+}

@@ -213,6 +213,39 @@ TEST_CASE("however deep a model is, a group of its layers is updated at a time f
   CHECK(brought_at_once(16, 2) == 2 * brought_at_once(16, 1));
 }
 
+TEST_CASE("where no ranks hold the same gradients their overlap changes no pass and no update") {
+  for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kZbH1}) {
+    TrainingJob job = dense_job();
+    job.plan.dp = 1;
+    job.plan.schedule = kind;
+    job.plan.offload.optimizer = true;
+    const std::vector<FragmentPtr> apart = fragments_of(job);
+    job.plan.overlap_gradients = true;
+    const std::vector<FragmentPtr> beside = fragments_of(job);
+    REQUIRE(beside.size() == apart.size());
+    for (std::size_t i = 0; i < apart.size(); ++i) CHECK(beside[i]->hash == apart[i]->hash);
+  }
+}
+
+// Each is as large as several layers: 12 bytes a parameter of one, which come while the other's go.
+TEST_CASE("the embedding and the head come from host memory for updates of their own") {
+  for (const bool beside : {false, true}) {
+    TrainingJob job = dense_job();
+    job.plan.offload.optimizer = true;
+    job.plan.overlap_gradients = beside;
+    const double one = 12.0 * static_cast<double>(job.model.vocabulary * job.model.hidden);
+    double most = 0;
+    for (const FragmentPtr& fragment : fragments_of(job)) {
+      if (fragment->phase != Phase::kOptimizer) continue;
+      for (const Op& op : fragment->ops)
+        if (op.kind == OpKind::kCopyFromHost && fragment->tensors[fragment->output(op, 0)].layer < 0)
+          most = std::max(most, op.payload.value);
+    }
+    CHECK(most >= one);
+    CHECK(most < 1.5 * one);
+  }
+}
+
 // Every microbatch that is alive has its activations on the host, but for those of the last layer.
 TEST_CASE("activations in host memory leave room on the device for all but the last group of layers") {
   TrainingJob job = dense_job();

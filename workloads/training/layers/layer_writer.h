@@ -58,8 +58,12 @@ class LayerWriter {
   TensorId enter_dense_mlp(TensorId x);        // the same among the ranks that share dense MLPs, where those
   TensorId leave_dense_mlp(TensorId x);        // have a degree of their own: each brings rows of its own
   int degree_of(const Linear& linear) const { return linear.dense_mlp ? plan().dense_degree() : plan().tp; }
-  // Of what travels to experts and back.
-  Lane expert_lane() const { return plan().overlap_dispatch_combine ? Lane::kExpertComm : Lane::kCompute; }
+  // Of what travels to experts and back. Copies of tokens that stay where they are have no lane beside
+  // products.
+  Lane expert_lane() const {
+    const bool travels = plan().expert_ranks() > 1;
+    return travels && plan().overlap_dispatch_combine ? Lane::kExpertComm : Lane::kCompute;
+  }
   TensorId gather_context(TensorId x);
   TensorId weight(const Linear& linear, std::int64_t rows, std::int64_t columns);
   TensorId bias(TensorId weight);  // [rows of the matrix, 1]

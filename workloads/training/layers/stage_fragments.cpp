@@ -10,6 +10,7 @@
 #include "workloads/training/pipeline/two_batch.h"
 #include "workloads/training/state/away_state.h"
 #include "workloads/training/state/optimizer.h"
+#include "workloads/training/state/sharding.h"
 
 namespace moebius {
 namespace {
@@ -90,7 +91,9 @@ FragmentPtr FragmentStore::load(int rank, ShardPosition shard, int step, const P
 // The first microbatch that a stage takes is the first one of the step.
 FragmentPtr FragmentStore::forward(int rank, ShardPosition shard, int step, const Pass& pass) {
   const StageFragments& all = fragments(rank, shard, step, pass.part);
-  const bool first = pass.part.microbatch == 0 && all.first_forward;
+  // Beside a reverse pass of its own stage it is not, whichever microbatch stands for all.
+  const bool later = pass.kind == PassKind::kPair && pass.backward.chunk == pass.part.chunk;
+  const bool first = pass.part.microbatch == 0 && !later && all.first_forward;
   return first ? all.first_forward : all.forward;
 }
 
@@ -203,7 +206,7 @@ void FragmentStore::lower_whole(const StageSpec& stage, ForwardPass& forward, St
                                          each ? BackwardOptions{.after_block = reduce} : BackwardOptions{});
   if (each) write_gradient_reduction(backward.builder, input_, backward.parameters, true);
   fragments.parameters = backward.parameters;
-  if (input_.plan->overlap_gradients && !each) {
+  if (sums_beside_passes(*input_.plan)) {
     BackwardPass last = lower_backward(input_, stage, forward, "last backward", {.after_block = reduce});
     // What several stages of a rank may share waits for all of them.
     write_gradient_reduction(last.builder, input_, last.parameters, placement_.chunks() == 1);
@@ -228,7 +231,7 @@ void FragmentStore::lower_split(const StageSpec& stage, ForwardPass& forward, St
   BackwardPass backward = lower_backward(input_, stage, forward, "backward", options);
   if (each) write_gradient_reduction(*backward.weights, input_, backward.parameters, true);
   fragments.parameters = backward.parameters;
-  if (input_.plan->overlap_gradients && !each) {
+  if (sums_beside_passes(*input_.plan)) {
     BackwardPass last = lower_backward(input_, stage, forward, "last backward",
                                        {.after_block = reduce, .after_inputs = {}, .split = true});
     write_gradient_reduction(*last.weights, input_, last.parameters, placement_.chunks() == 1);

@@ -163,12 +163,14 @@ class OptimizerWriter {
     for (const auto& [holders, bucket] : buckets) write_update(bucket, holders);
   }
 
-  // What comes from the host for an update takes room on the device: one group of layers at a time.
+  // What comes from the host for an update takes room on the device: one group of layers at a time, the
+  // embedding or the head.
   bool is_full(const std::vector<StageParameter>& bucket, const StageParameter& next) const {
     constexpr std::size_t kMost = 16;
     if (bucket.empty() || bucket.size() == kMost || !plan().offload.of_update())
       return bucket.size() == kMost;
-    return groups_->of_layer(bucket.front().weight.layer) != groups_->of_layer(next.weight.layer);
+    return groups_->of_layer(bucket.front().weight.layer) != groups_->of_layer(next.weight.layer) ||
+           are_two_vocabularies(bucket.back().weight.role, next.weight.role);
   }
 
   // What this rank holds of a gradient when it is reduced.
@@ -345,10 +347,6 @@ class OptimizerWriter {
 };
 
 }  // namespace
-
-bool updates_as_summed(const TrainingPlan& plan) {
-  return plan.overlap_gradients && plan.zero < 2 && plan.offload.of_update();
-}
 
 void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& input,
                               std::vector<StageParameter>& parameters, bool all) {

@@ -14,10 +14,6 @@ namespace moebius {
 void write_gradient_reduction(FragmentBuilder& builder, const LoweringInput& input,
                               std::vector<StageParameter>& parameters, bool all);
 
-// Whether updates come in the order in which sums beside the last backward pass end: what comes from the host
-// for one that waits would keep those behind it waiting too.
-bool updates_as_summed(const TrainingPlan& plan);
-
 // The fragment that ends a step, not yet frozen: the reductions that are left, the tied embedding, Adam,
 // gathering of weights.
 FragmentBuilder lower_optimizer(const LoweringInput& input, const StageSpec& stage,

@@ -19,7 +19,7 @@ class Steps {
  public:
   Steps(FragmentStore& store, const TrainingWorkload& work, const ClassRun& run)
       : store_(store), work_(work), run_(run) {
-    const bool alike = store.fixed_routes() && !work.lengths;
+    const bool alike = (store.fixed_routes() || !work.popularity.per_microbatch) && !work.lengths;
     for (Pass pass : *run.passes) {
       // The first forward pass of a step may gather what the others find.
       pass.part.microbatch = alike ? std::min(pass.part.microbatch, 1) : 0;

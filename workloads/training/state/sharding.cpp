@@ -107,6 +107,15 @@ std::string offload_line(const Offload& offload) {
 
 }  // namespace
 
+bool sums_beside_passes(const TrainingPlan& plan) {
+  const bool shared = plan.tp > 1 || num_replicas(plan, false) > 1 || num_replicas(plan, true) > 1;
+  return plan.overlap_gradients && plan.zero < 2 && shared;
+}
+
+bool updates_as_summed(const TrainingPlan& plan) {
+  return sums_beside_passes(plan) && plan.offload.of_update();
+}
+
 std::string describe_state(const TrainingPlan& plan) {
   std::string text = plan.zero >= 2 || plan.shard > 0 ? sharding_line(plan) : "";
   text += offload_line(plan.offload);

@@ -35,6 +35,14 @@ Tensor half_of(const Tensor& weight);
 // the largest magnitudes of all shards are found after the update, once, and so all ranks know it.
 bool shares_scale(const Tensor& weight, const TrainingPlan& plan);
 
+// Whether sums of gradients go beside the last backward pass: some are left for it, and there are ranks to
+// sum over.
+bool sums_beside_passes(const TrainingPlan& plan);
+
+// Whether updates come in the order in which sums beside the last backward pass end: what comes from the host
+// for one that waits would keep those behind it waiting too.
+bool updates_as_summed(const TrainingPlan& plan);
+
 // What of a plan's state is sharded, stands in host memory or is computed again: one fact a line, none for a
 // plan that keeps everything on every rank.
 std::string describe_state(const TrainingPlan& plan);

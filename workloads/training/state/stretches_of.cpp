@@ -16,6 +16,10 @@ LayerGroups::LayerGroups(const TrainingPlan& plan, const std::vector<StageParame
   }
 }
 
+bool are_two_vocabularies(Role a, Role b) {
+  return (a == Role::kEmbedding && b == Role::kHead) || (a == Role::kHead && b == Role::kEmbedding);
+}
+
 namespace {
 
 constexpr int kNoUpdate = -2;  // of any layer
@@ -26,6 +30,7 @@ std::vector<int> stretches_of(const TrainingPlan& plan, const Fragment& fragment
   const LayerGroups groups(plan, fragment);
   std::vector<int> stretch;
   int current = 0, group = -1, updated = kNoUpdate;
+  Role last = Role::kDense;  // that was updated
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
     const Op& op = fragment.ops[i];
     const int of_op = groups.of(op);
@@ -33,9 +38,12 @@ std::vector<int> stretches_of(const TrainingPlan& plan, const Fragment& fragment
     const bool other = fragment.phase != Phase::kOptimizer && of_op != group;
     // What a group of layers has in buckets of several ranks comes, and goes, together.
     const int layer = update ? fragment.tensors[fragment.input(op, 0)].layer : updated;
-    const bool next = update && (layer != updated || !plan.offload.of_update());
+    const Role role = update ? fragment.tensors[fragment.output(op, op.num_outputs - 1)].role : last;
+    const bool apart = layer != updated || are_two_vocabularies(last, role);
+    const bool next = update && (apart || !plan.offload.of_update());
     if (i > 0 && (next || other)) ++current;
     updated = layer;
+    last = role;
     group = of_op;
     stretch.push_back(current);
   }

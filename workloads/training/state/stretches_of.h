@@ -22,6 +22,10 @@ class LayerGroups {
   int layers_, first_ = -1;
 };
 
+// The embedding and the head: each as large as several layers, so that the one moves beside the other's
+// update.
+bool are_two_vocabularies(Role a, Role b);
+
 // Of each op, the stretch that it belongs to, ascending: a group of layers; in the optimizer an update, or
 // those of one group of layers where they follow one another and something of theirs stands in host memory.
 std::vector<int> stretches_of(const TrainingPlan& plan, const Fragment& fragment);
