@@ -52,7 +52,7 @@ TEST_CASE(
       {{"/workload/rl/prompts", "63",
         R"(/workload/rl/prompts: 63 prompts x 8 samples = 504 sequences are no multiple of the 512 of global_batch)"},
        {"/workload/rl/response_lengths", R"({"uniform": [1, 2]})",
-        R"(/workload/rl/response_tokens: this is the mean of response_lengths: expected one of the two)"},
+        R"(/workload/rl/response_lengths: response_tokens is the mean of these: expected one of the two)"},
        {"/workload/rl/response_tokens", "2048",
         R"(/workload/rl/response_tokens: expected at least 1 and fewer than the sequence_length of 2048, found 2048)"},
        {"/workload/rl/rollout", "{}",

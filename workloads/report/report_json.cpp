@@ -238,8 +238,7 @@ Json advice_json(const Advice& advice) {
   for (const TriedSwitch& tried : advice.switches) {
     Json row = {{"switch", tried.name}, {"set", tried.sets}};
     if (tried.refusal.empty()) {
-      row["step_time_s"] = tried.step_time_s;
-      row["gain"] = tried.gain;
+      row["step_time_s"] = tried.step_time_s, row["gain"] = tried.gain;
       if (!tried.lacks.empty()) row["lacks"] = tried.lacks;
     } else {
       row["refusal"] = tried.refusal;

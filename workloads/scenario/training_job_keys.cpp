@@ -103,7 +103,7 @@ void read_response_lengths(Section& section, Scenario& scenario, Reinforcement& 
   if (value == nullptr) return;
   const Place place = section.place_of("response_lengths");
   if (section.given("response_tokens"))
-    section.place_of("response_tokens").fail("this is the mean of response_lengths: expected one of the two");
+    place.fail("response_tokens is the mean of these: expected one of the two");
   if (rl.rollout_rate > 0) place.fail("lengths are of a rollout that is served: expected `rollout.serving`");
   if (rl.sequences() > kMostSequences)
     place.fail(fmt::format("expected at most {} sequences, found {}", kMostSequences, rl.sequences()));

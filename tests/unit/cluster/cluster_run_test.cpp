@@ -83,22 +83,6 @@ TEST_CASE("without a spare a job waits for a repair") {
   CHECK(sum(course) == Time{100 * kHour.ns});
 }
 
-// The first node comes back and fills the place of the second: when it fails again that is the place it had.
-TEST_CASE("a repaired node that fills another's place leaves that one when it fails") {
-  ClusterPlan two = plan();
-  two.nodes = two.jobs[0].nodes = 2;
-  two.faults[0].repair.mean = {2 * kHour.ns};
-  constexpr std::int64_t kMinute = 60'000'000'000;
-  two.trace = {
-      {{600 * kMinute}, 0, 0}, {{605 * kMinute}, 1, 0}, {{722 * kMinute}, 0, 0}, {{900 * kMinute}, 1, 0}};
-  const JobCourse course = only_job(two);
-  CHECK(course.total() == 3);  // of two at once the job knows once
-  CHECK(sum(course) == Time{100 * kHour.ns});
-  // Without a spare: two hours for each of the first two, overlapping, and of the others.
-  CHECK(course.of(TimeItem::kWaiting) > Time{5 * kHour.ns});
-  CHECK(course.of(TimeItem::kWaiting) < Time{7 * kHour.ns});
-}
-
 TEST_CASE("state saved on a failure's signal leaves nothing to do again but a step") {
   ClusterPlan one = plan();
   one.checkpoint.triggered = 1;
