@@ -67,6 +67,15 @@ TEST_CASE("pairs of passes with uneven experts are tried rank by rank") {
     CHECK(tried.step_time_s == Approx(alone).epsilon(1e-9));
   }
   CHECK(found);
+  // And so is what they are compared with.
+  Job folded = with({"/plan/overlap/two_batch=true"});
+  const ReadChanged beside = [&](std::vector<std::string> sets) {
+    sets.emplace_back("/plan/overlap/two_batch=true");
+    return with(std::move(sets));
+  };
+  for (const TriedSwitch& tried : advise(perform(folded, start, hooks), beside, start).switches)
+    if (tried.name == "experts in perfect balance")
+      CHECK(tried.gain == Approx(alone / tried.step_time_s - 1).epsilon(1e-9));
 }
 
 }  // namespace

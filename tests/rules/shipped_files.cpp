@@ -244,7 +244,7 @@ TEST_CASE("the schema knows exactly the keys that the reader asks for") {
     }
     if (kind == "training") {
       for (const char* form : {"/plan/dp/microbatches", "/workload/lengths", "/workload/rl/rollout/serving",
-                               "/workload/rl/reward_model"})
+                               "/workload/rl/reward_model", "/workload/rl/response_lengths"})
         asked.emplace_back(form);
     }
     if (kind == "collective") {

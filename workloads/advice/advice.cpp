@@ -82,7 +82,18 @@ Job job_of(const Switch& given, const ReadChanged& read) {
   return read(unfolded);
 }
 
-TriedSwitch tried(const Switch& given, const Report& base, const ReadChanged& read,
+TrainingFigures figures_of(Job job, const StartExecutor& start) {
+  job.scenario.timeline.detail = Detail::kNone;
+  return training_figures(perform(job, start, {.wants_spans = false, .quiet = true}).report);
+}
+
+// What others are compared with.
+double tokens_per_second(const Report& run, const ReadChanged& read, const StartExecutor& start) {
+  if (!folding_overstates(*run.scenario)) return training_figures(run).tokens_per_s;
+  return figures_of(job_of({}, read), start).tokens_per_s;
+}
+
+TriedSwitch tried(const Switch& given, const std::string& name, double base, const ReadChanged& read,
                   const StartExecutor& start) {
   TriedSwitch result{.name = given.name, .sets = given.sets, .refusal = {}};
   try {
@@ -90,14 +101,11 @@ TriedSwitch tried(const Switch& given, const Report& base, const ReadChanged& re
     if (folding_overstates(job.scenario)) result.name += " (folded: may be up to 13% too slow)";
     require_fit(job);
     result.lacks = lack_of(job);
-    job.scenario.timeline.detail = Detail::kNone;
-    Hooks hooks;
-    hooks.quiet = true;
-    const TrainingFigures figures = training_figures(perform(job, start, hooks).report);
+    const TrainingFigures figures = figures_of(std::move(job), start);
     result.step_time_s = figures.step_time_s;
-    result.gain = figures.tokens_per_s / training_figures(base).tokens_per_s - 1;
+    result.gain = figures.tokens_per_s / base - 1;
   } catch (const Error& error) {
-    result.refusal = refusal_of(error, base.scenario->name);
+    result.refusal = refusal_of(error, name);
   }
   return result;
 }
@@ -109,10 +117,12 @@ Advice advise(const Outcome& run, const ReadChanged& read, const StartExecutor& 
   Advice advice;
   advice.causes = causes_of(run.report.metrics.breakdown, scenario.plan, scenario.training.num_steps());
   const Job same = read({});
+  const double base = tokens_per_second(run.report, read, start);
   const std::vector<Switch> open = open_switches(scenario, same.layout());
   advice.switches.resize(open.size());
-  work_side_by_side(open.size(),
-                    [&](std::size_t i) { advice.switches[i] = tried(open[i], run.report, read, start); });
+  work_side_by_side(open.size(), [&](std::size_t i) {
+    advice.switches[i] = tried(open[i], scenario.name, base, read, start);
+  });
   // What does not fit is no help before more memory is bought.
   const auto place = [](const TriedSwitch& of) {
     return std::tuple(!of.refusal.empty(), !of.lacks.empty(), -of.gain);
