@@ -24,6 +24,20 @@ StepOutcome run(Replica& replica, Time end = {}) {
   return outcome;
 }
 
+// Seven pages: the first sequence has three of them and wants a fourth, the other's prompt has four and is
+// not computed yet.
+Replica crowded_replica() {
+  ReplicaRules rules = rules_of(7, 4);
+  rules.policy = BatchPolicy::kMixed;
+  rules.host_pages = 10;
+  Replica replica(rules);
+  replica.enqueue({.id = 0, .prompt = 8, .output = 9, .chain = {}});
+  for (int i = 0; i < 2; ++i) run(replica);
+  replica.enqueue({.id = 1, .prompt = 16, .output = 2, .chain = {}});
+  for (int i = 0; i < 4; ++i) run(replica);
+  return replica;
+}
+
 }  // namespace
 
 TEST_CASE("a prompt longer than the budget is computed in chunks, each with the keys before it") {
@@ -181,17 +195,8 @@ TEST_CASE("rows that pad an iteration are no prompt tokens before others") {
   CHECK(replica.prompt_tokens_before(0) == 0);
 }
 
-// Seven pages: the first sequence has three of them and wants a fourth, the other's prompt has four and is
-// not computed yet.
 TEST_CASE("prompts that wait for others are computed where those had to make room") {
-  ReplicaRules rules = rules_of(7, 4);
-  rules.policy = BatchPolicy::kMixed;
-  rules.host_pages = 10;
-  Replica replica(rules);
-  replica.enqueue({.id = 0, .prompt = 8, .output = 9, .chain = {}});
-  for (int i = 0; i < 2; ++i) run(replica);
-  replica.enqueue({.id = 1, .prompt = 16, .output = 2, .chain = {}});
-  for (int i = 0; i < 4; ++i) run(replica);
+  Replica replica = crowded_replica();
   CHECK(replica.plan({}, false).empty());
   CHECK(replica.preempted() == std::vector<std::int32_t>{0});
   CHECK(replica.plan_prompts().prefill_tokens == 4);
@@ -203,14 +208,7 @@ TEST_CASE("prompts that wait for others are computed where those had to make roo
 }
 
 TEST_CASE("what a decision without rows drives out moves in the iteration behind it") {
-  ReplicaRules rules = rules_of(7, 4);
-  rules.policy = BatchPolicy::kMixed;
-  rules.host_pages = 10;
-  Replica replica(rules);
-  replica.enqueue({.id = 0, .prompt = 8, .output = 9, .chain = {}});
-  for (int i = 0; i < 2; ++i) run(replica);
-  replica.enqueue({.id = 1, .prompt = 16, .output = 2, .chain = {}});
-  for (int i = 0; i < 4; ++i) run(replica);
+  Replica replica = crowded_replica();
   CHECK(replica.plan({}, false).empty());
   CHECK(replica.plan().swapped_out == 12);
   CHECK_FALSE(replica.shape().empty());
