@@ -171,6 +171,24 @@ TEST_CASE("a decode pool that shares experts takes requests from one whose ranks
   CHECK(answered(service).tokens == expected());
 }
 
+// Odd numbers of rows are padded to what two ranks share. Whole keys travel between equal replicas.
+TEST_CASE("replicas of two ranks each that share experts give the same answers, however they are scheduled") {
+  for (const AttentionKind attention : {AttentionKind::kGqa, AttentionKind::kMla}) {
+    CarriedService service = small(attention);
+    service.pools[0].plan.tp = service.pools[0].plan.dp = 2;
+    service.pools[0].plan.ep = 4;
+    service.pools[0].rules.instance.replicas = 2;
+    const Tokens tokens = answered(service).tokens;
+    const Answered apart = answered(in_two_pools(service));
+    CHECK(apart.tokens == tokens);
+    CHECK(apart.moved > 0);
+    replica_of(service).chunked = true;
+    replica_of(service).policy = BatchPolicy::kMixed;
+    replica_of(service).token_budget = 7;
+    CHECK(answered(service).tokens == tokens);
+  }
+}
+
 TEST_CASE("where replicas send a request by the tokens of others changes no answer") {
   for (const ReplicaBalance balance :
        {ReplicaBalance::kRoundRobin, ReplicaBalance::kRequests, ReplicaBalance::kTokens}) {

@@ -25,7 +25,7 @@ Model without_mtp(Model model) {
 struct Service {
   Model model;
   Constants constants = {};
-  int tp = 1;
+  int tp = 1, dp = 1, ep = 1;
 };
 
 // Each token of each answer must be the one that the reference finds likeliest behind prompt and answer up to
@@ -37,6 +37,8 @@ void require_reference_answers(const Service& service) {
   const Checkpoint checkpoint(scratch.path("in.safetensors"));
   ServingJob job = small_service(service.model);
   job.plan.tp = service.tp;
+  job.plan.dp = service.dp;
+  job.plan.ep = service.ep;
   job.workload.output = {6, 6};
   HostOptions options = exact_options(job.workload.seed);
   options.constants = service.constants;
@@ -119,6 +121,15 @@ TEST_CASE("the same answers: Qwen3's norms of heads and a base of a million and 
   const Constants constants{.rotary = {.base = 1e6}, .norm_epsilon = 1e-2};
   require_reference_answers({qwen, constants});
   require_reference_answers({qwen, constants, 2});
+}
+
+// Each of two ranks sends half of the rows of its replica to experts on four.
+TEST_CASE("the same answers: replicas of two ranks that share experts") {
+  const Model latent = without_mtp(all_experts(latent_model()));
+  for (const Model& model : {grouped_model(), gated_model(), latent}) {
+    INFO(model.id << ", " << model.experts.routed << " experts");
+    require_reference_answers({.model = model, .tp = 2, .dp = 2, .ep = 4});
+  }
 }
 
 // Two ranks have half of the shared expert's columns each, and the gate applies to either part of its sum.

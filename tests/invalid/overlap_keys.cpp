@@ -16,7 +16,10 @@ TEST_CASE("two half batches need tokens that travel and a dispatch that says whi
         "\"deepep\", \"deepep-low-latency\", \"all-to-all\" or \"all-gather\", found \"auto\"");
   check(kApart, "/plan/prefill/two_batch_overlap", "true",
         "/plan/prefill: two_batch_overlap hides the way of tokens to experts on other replicas; expected "
-        "attention tp 1 and an ep degree above 1, found tp 1 and ep 1");
+        "an ep degree above attention tp, found tp 1 and ep 1");
+  check(kPrefill, "/plan/prefill/attention", R"({"tp": 32})",
+        "/plan/prefill: two_batch_overlap hides the way of tokens to experts on other replicas; expected an "
+        "ep degree above attention tp, found tp 32 and ep 32");
   check(kDecode, "/plan/decode/ep/communication_sms", "24",
         "/plan/decode: ep/communication_sms 24 for a dispatch that holds no cores while tokens travel; "
         "expected "

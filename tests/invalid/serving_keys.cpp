@@ -21,6 +21,14 @@ TEST_CASE("degrees of serving that do not fit are refused with the numbers") {
   check(kLarge, "/plan/decode/ep/degree", "3",
         "/plan/decode/ep/degree: expert-parallel degree 3 does not divide the dp 16 x tp 1 = 16 ranks");
   CHECK(refusal(kLarge, "/plan/decode/attention/dp", "0") == "");  // all devices
+  const std::string divided =
+      refusal(kLarge, {{"/model", R"({"base": "deepseek-v3", "experts": {"routed": 240}})"},
+                       {"/plan/decode/attention", R"({"dp": 3, "tp": 4})"},
+                       {"/plan/decode/ep/degree", "6"}});
+  CHECK_THAT(divided,
+             Catch::EndsWith("/plan/decode/ep/degree: expert-parallel degree 6 is neither a part nor "
+                             "a multiple of tp 4: the ranks of a replica share experts among "
+                             "themselves or whole with those of others"));
 }
 
 TEST_CASE("a service whose weights do not fit cannot be told to run all the same") {

@@ -30,10 +30,10 @@ void check_overlap(const PhaseKeys& keys, const PhaseOverlap& overlap, const Ser
                     "expected dispatch \"deepep\"",
                     keys.communication_cores));
   if (!overlap.two_batch) return;
-  if (plan.ep == 1 || plan.tp > 1)
+  if (plan.ep <= plan.tp)
     phase.fail(
-        fmt::format("two_batch_overlap hides the way of tokens to experts on other replicas; expected "
-                    "attention tp 1 and an ep degree above 1, found tp {} and ep {}",
+        fmt::format("two_batch_overlap hides the way of tokens to experts on other replicas; expected an ep "
+                    "degree above attention tp, found tp {} and ep {}",
                     plan.tp, plan.ep));
   if (keys.exchange == Algorithm::kAuto)
     phase.fail(

@@ -95,9 +95,9 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   require(document, moe || plan.ep == 1 || plan.experts_apart(), ep,
           "expert-parallel degree {} for {}, which has no experts", plan.ep, model.id);
   if (moe) check_slots(plan, model, place_at(document, ep));
-  require(document, !moe || plan.tp == 1 || plan.tp % plan.ep == 0, ep,
-          "expert-parallel degree {} does not divide tp {}: replicas of several ranks share experts among "
-          "themselves alone",
+  require(document, !moe || plan.tp % plan.ep == 0 || plan.ep % plan.tp == 0, ep,
+          "expert-parallel degree {} is neither a part nor a multiple of tp {}: the ranks of a replica share "
+          "experts among themselves or whole with those of others",
           plan.ep, plan.tp);
   if (moe) divides(plan.expert_tp(), model.experts.width, tp, "columns of an expert");
   require(document, model.attention_chunk == 0 || model.attention != AttentionKind::kMla, "/model",

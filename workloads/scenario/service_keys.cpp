@@ -185,7 +185,8 @@ void check_cut_prompts(const ServicePhase& phase, const PhaseKeys& keys, const P
 
 }  // namespace
 
-// Replicas that share no experts need not wait for each other: each is an instance by itself.
+// Replicas that share no experts need not wait for each other: each is an instance by itself. Those of
+// several ranks share them with others where experts stand on more ranks than one replica has.
 ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place) {
   ServicePhase phase;
   phase.role = role;
@@ -215,7 +216,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
     set_experts_apart(scenario, keys, phase, place);
     return phase;
   }
-  plan.dp = plan.tp > 1 ? 1 : std::max(plan.ep, plan.cp);
+  plan.dp = plan.tp > 1 ? std::max(1, plan.ep / plan.tp) : std::max(plan.ep, plan.cp);
   if (plan.cp > 1 && (plan.dp % plan.cp != 0 || plan.dp % plan.ep != 0))
     place.fail(
         fmt::format("experts over {} ranks, prompts over {}: neither divides the other", plan.ep, plan.cp));

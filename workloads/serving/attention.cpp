@@ -159,15 +159,14 @@ class BatchAttention {
                       model_.head_dim};
     const std::int64_t q_columns = std::int64_t{heads.query} * heads.head_dim;
     const std::int64_t kv_columns = std::int64_t{heads.kv} * heads.head_dim;
-    const TensorId whole = w_.enter_tensor_parallel(x);
     std::vector<std::int64_t> columns = {q_columns, kv_columns, kv_columns};
     if (model_.output_gate) columns.push_back(q_columns);
     const std::int64_t all = std::accumulate(columns.begin(), columns.end(), std::int64_t{0});
-    const TensorId qkv = w_.linear(whole, {.role = Role::kQkv,
-                                           .out = all * tp_,
-                                           .in = model_.hidden,
-                                           .cut = Cut::kColumns,
-                                           .bias = model_.adds_qkv_bias()});
+    const TensorId qkv = w_.linear(x, {.role = Role::kQkv,
+                                       .out = all * tp_,
+                                       .in = model_.hidden,
+                                       .cut = Cut::kColumns,
+                                       .bias = model_.adds_qkv_bias()});
     const auto parts = w_.split(qkv, columns, Role::kQkv);
     const TensorId q = positions(parts[0], heads.query, Role::kQNorm);
     const TensorId k = positions(parts[1], heads.kv, Role::kKvNorm);
@@ -195,7 +194,7 @@ class BatchAttention {
     const Mla& mla = model_.mla;
     const std::int64_t columns = std::int64_t{heads_} * head_dim;
     const bool direct = mla.q_rank == 0;
-    const TensorId whole = by_heads() ? w_.gather_context(from) : w_.enter_tensor_parallel(from);
+    const TensorId whole = by_heads() ? w_.gather_context(from) : from;
     const TensorId q = w_.linear(
         whole, {direct ? Role::kQ : Role::kQB, columns, direct ? model_.hidden : mla.q_rank, Cut::kColumns});
     const BatchPtr batch = seen({});
@@ -292,7 +291,7 @@ class BatchAttention {
   TensorId blown_up(TensorId q, TensorId latent, TensorId rope, int local) {
     const Mla& mla = model_.mla;
     const Heads heads{local, local, mla.nope_dim + mla.rope_dim, mla.v_dim};
-    const TensorId kv = w_.linear(w_.enter_tensor_parallel(latent), up_map());
+    const TensorId kv = w_.linear(latent, up_map());
     const std::int64_t m = w_.rows(kv);
     const TensorId k = transient(m, std::int64_t{local} * heads.head_dim, Role::kKvB);
     const TensorId v = transient(m, std::int64_t{local} * mla.v_dim, Role::kKvB);
@@ -351,7 +350,7 @@ class BatchAttention {
 
 TensorId write_batch_attention(LayerWriter& writer, const CachedBatch& batch, TensorId x) {
   const Model& model = writer.model();
-  const TensorId normed = writer.norm(x, Role::kAttentionNorm);
+  const TensorId normed = writer.enter_tensor_parallel(writer.norm(x, Role::kAttentionNorm));
   const bool attends = !model.is_delta_layer(writer.builder().layer);
   const TensorId o =
       attends ? BatchAttention(writer, batch).write(normed) : write_delta_network(writer, batch, normed);

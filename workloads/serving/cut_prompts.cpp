@@ -51,16 +51,22 @@ BatchPtr run_of_rank(const Batch& whole, std::int64_t first, std::int64_t rows) 
 
 }  // namespace
 
-std::vector<BatchPtr> cut_prompts(const std::vector<BatchPtr>& of_replicas, int cp, CutAttention attend_by) {
-  if (cp == 1) return of_replicas;
+std::vector<BatchPtr> cut_rows(const std::vector<BatchPtr>& of_replicas, int parts) {
   std::vector<BatchPtr> of_ranks;
   for (const BatchPtr& whole : of_replicas) {
-    const std::int64_t rows = whole->rows(), share = (rows + cp - 1) / cp;
-    for (int rank = 0; rank < cp; ++rank)
-      of_ranks.push_back(attend_by == CutAttention::kHeads
-                             ? run_of_rank(*whole, std::min(rank * share, rows - share), share)
-                             : cut_of_rank(*whole, rank, cp));
+    const std::int64_t rows = whole->rows(), share = rows_of_part(rows, parts);
+    for (int rank = 0; rank < parts; ++rank)
+      of_ranks.push_back(run_of_rank(*whole, std::min(rank * share, rows - share), share));
   }
+  return of_ranks;
+}
+
+std::vector<BatchPtr> cut_prompts(const std::vector<BatchPtr>& of_replicas, int cp, CutAttention attend_by) {
+  if (cp == 1) return of_replicas;
+  if (attend_by == CutAttention::kHeads) return cut_rows(of_replicas, cp);
+  std::vector<BatchPtr> of_ranks;
+  for (const BatchPtr& whole : of_replicas)
+    for (int rank = 0; rank < cp; ++rank) of_ranks.push_back(cut_of_rank(*whole, rank, cp));
   return of_ranks;
 }
 

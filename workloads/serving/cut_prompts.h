@@ -20,4 +20,11 @@ namespace moebius {
 std::vector<BatchPtr> cut_prompts(const std::vector<BatchPtr>& of_replicas, int cp,
                                   CutAttention attend_by = CutAttention::kTokens);
 
+// Equally long runs of the rows of each replica, one for each of its `parts` ranks. Where these do not divide
+// the rows the last runs begin earlier: the rows that they repeat are what engines pad.
+std::vector<BatchPtr> cut_rows(const std::vector<BatchPtr>& of_replicas, int parts);
+inline std::int64_t rows_of_part(std::int64_t rows, int parts) {
+  return (rows + parts - 1) / parts;
+}
+
 }  // namespace moebius

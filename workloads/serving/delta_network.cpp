@@ -16,14 +16,13 @@ class DeltaNetwork {
         sequences_(static_cast<std::int32_t>(batch.batch->sequences.size())) {}
 
   TensorId write(TensorId normed) {
-    const TensorId whole = w_.enter_tensor_parallel(normed);
     const std::int64_t convolved = delta_.convolved_columns(), values = delta_.value_columns();
-    const TensorId maps = w_.linear(whole, {Role::kQkv, convolved + values, model_.hidden, Cut::kColumns});
-    const TensorId gates = w_.linear(whole, {.role = Role::kDeltaGates,
-                                             .out = 2 * delta_.value_heads,
-                                             .in = model_.hidden,
-                                             .cut = Cut::kColumns,
-                                             .high_precision = true});
+    const TensorId maps = w_.linear(normed, {Role::kQkv, convolved + values, model_.hidden, Cut::kColumns});
+    const TensorId gates = w_.linear(normed, {.role = Role::kDeltaGates,
+                                              .out = 2 * delta_.value_heads,
+                                              .in = model_.hidden,
+                                              .cut = Cut::kColumns,
+                                              .high_precision = true});
     const auto parts = w_.split(maps, {convolved / tp_, values / tp_}, Role::kQkv);
     const TensorId o = rule(convolution(parts[0]), gates);
     return w_.gated_norm(o, parts[1], Role::kDeltaNorm, delta_.value_heads / tp_);

@@ -4,6 +4,7 @@
 
 #include "workloads/routing/drawn_routes.h"
 #include "workloads/serving/carried/popularity_book.h"
+#include "workloads/serving/cut_prompts.h"
 #include "workloads/serving/shared_experts.h"
 
 namespace moebius {
@@ -71,7 +72,7 @@ RoutePtr DrawnRoutes::get(const RouteSpec& spec) {
 }
 
 void IterationRoutes::begin(const std::vector<BatchPtr>& batches) {
-  batches_ = batches;
+  batches_ = job_.plan.cuts_rows() ? cut_rows(batches, job_.plan.tp) : batches;
   runs_.clear();
   routes_.clear();
   versions_.clear();
@@ -93,6 +94,11 @@ int IterationRoutes::popularity_of(std::int32_t name) const {
   return static_cast<int>(std::lower_bound(versions_.begin(), versions_.end(), version) - versions_.begin());
 }
 
+const Batch& IterationRoutes::batch_of(int group, int source) const {
+  const int rank = group * job_.plan.ep + source;
+  return *batches_[job_.plan.cuts_rows() ? rank : rank / job_.plan.tp];
+}
+
 // Balanced routes do not see whose tokens they are: counts alone, so that equal iterations share a route.
 TokenRuns IterationRoutes::runs_of(int group) const {
   const bool balanced = job_.workload.popularity.kind == PopularityKind::kBalanced;
@@ -100,7 +106,7 @@ TokenRuns IterationRoutes::runs_of(int group) const {
   // Ranks of one replica have the same tokens: they count once.
   const int sources = job_.plan.replicated_experts() ? 1 : job_.plan.ep;
   for (int source = 0; source < sources; ++source) {
-    const Batch& batch = *batches_[(group * job_.plan.ep + source) / job_.plan.tp];
+    const Batch& batch = batch_of(group, source);
     if (balanced) {
       runs.push_back({source, 0, 0, choosing_rows(batch)});
       continue;
@@ -126,7 +132,7 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
   if (runs.empty()) {
     runs = runs_of(group);
     for (int source = 0; source < job_.plan.ep; ++source) {
-      const Batch& batch = *batches_[(group * job_.plan.ep + source) / job_.plan.tp];
+      const Batch& batch = batch_of(group, source);
       most = std::max(most, balanced ? choosing_rows(batch) : static_cast<int>(batch.rows()));
     }
   }
@@ -162,7 +168,7 @@ TokenRuns IterationRoutes::counted_runs(int group, int& most) const {
   const int sources = job_.plan.replicated_experts() ? 1 : job_.plan.ep;
   bool equal = true;
   for (int source = 0; source < sources; ++source) {
-    const Batch& batch = *batches_[(group * job_.plan.ep + source) / job_.plan.tp];
+    const Batch& batch = batch_of(group, source);
     runs.push_back({source, source, 0, choosing_rows(batch)});
     most = std::max(most, runs.back().count);
     equal = equal && runs.back().count == runs.front().count;

@@ -35,8 +35,8 @@ class DrawnRoutes {
 struct SlotDraw {
   // By layer, or by draw where layers take draws in turn; one alone: of all; none: tokens are dealt evenly.
   std::vector<ExpertWeights> weights;
-  int draws = 0;                            // > 0: layers take so many draws in turn; 0: each has its own
-  int groups = 1, active_groups = 1;        // of slots, between which a token chooses first
+  int draws = 0;                      // > 0: layers take so many draws in turn; 0: each has its own
+  int groups = 1, active_groups = 1;  // of slots, between which a token chooses first
   // The weights speak of the slots of always-chosen experts, too: tokens draw these as the others. Else such
   // experts have the slots of even loads.
   bool draws_always = false;
@@ -65,6 +65,7 @@ class IterationRoutes {
   RoutePtr get(int group, int layer);
 
  private:
+  const Batch& batch_of(int group, int source) const;  // that this member of the group sends to experts
   TokenRuns runs_of(int group) const;
   int popularity_of(std::int32_t name) const;  // index into versions_
   void find_versions();
@@ -74,7 +75,7 @@ class IterationRoutes {
   RoutePtr drawn(int group, int layer);
 
   const ServingJob& job_;
-  std::vector<BatchPtr> batches_;
+  std::vector<BatchPtr> batches_;  // by replica, or by rank where ranks of a replica have a share each
   std::map<int, std::pair<TokenRuns, int>> runs_;   // by group: with the most tokens of a rank
   std::map<std::pair<int, int>, RoutePtr> routes_;  // of this iteration, by group and layer
   std::shared_ptr<RouteCache> balanced_;

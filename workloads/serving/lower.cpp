@@ -43,6 +43,7 @@ class IterationWriter {
     // NOLINTNEXTLINE(clang-analyzer-optin.cplusplus.UninitializedObject): its constructor stands in another
     // file
     writer_.use_slots(iteration.first_slots);
+    writer_.share_rows(iteration.batch->rows());
   }
 
   void write() {
@@ -65,7 +66,7 @@ class IterationWriter {
 
   // A module that guesses reads the hidden state in the place of an embedding, which is as large.
   TensorId write_projection(TensorId x) {
-    const std::int64_t rows = it_.batch->rows(), hidden = model().hidden;
+    const std::int64_t rows = writer_.rows(x), hidden = model().hidden;
     const TensorId a = writer_.norm(x, Role::kMtpHiddenNorm), b = writer_.norm(x, Role::kMtpEmbeddingNorm);
     const TensorId both = pass_.builder.transient(rows, 2 * hidden, DType::kBf16, Role::kMtpProjection);
     writer_.emit(
@@ -120,6 +121,7 @@ TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   layers.cp = plan.cp;
   layers.ep = plan.ep;
   layers.expert_tp = plan.expert_tp();
+  layers.sequence_parallel = plan.cuts_rows();
   layers.exchange = decodes ? plan.decode_exchange : plan.prefill_exchange;
   layers.communication_sms = plan.overlap(decodes).communication_cores;
   layers.gemm = plan.gemm;
@@ -145,7 +147,7 @@ ServingShape::ServingShape(const ServingJob& served)
       plan(layers_plan(served.plan, true)),
       prefill(layers_plan(served.plan, false)),
       cache_rows(std::int64_t{cache_pages(served.plan, served.workload)} * served.plan.block_tokens),
-      states(std::int64_t{served.plan.max_batch} + 1) {}
+      states(std::int64_t{served.plan.max_batch} + served.plan.padding_rows()) {}
 
 void set_formats(const ServingPlan& plan, LayerWriter& writer) {
   writer.use_formats(dense_format(plan), expert_format(plan));

@@ -44,8 +44,8 @@ struct ServingPlan {
   int dp = 1;  // ranks of attention with rows of their own, each of tp: `cp` for a replica with its requests
   int tp = 1;  // which cut the heads of a replica
   int cp = 1;  // which cut its prompts; with tp 1, where prompts are computed alone; simulated only
-  // Ranks that share the experts of a layer: replicas with tp 1, which send each other tokens, or ranks of
-  // one replica, each of which has all its tokens; what is then left of tp cuts each expert.
+  // Ranks that share the experts of a layer: those of several replicas, which send each other tokens, or up
+  // to tp ranks of one replica, each of which has all its tokens; what is then left of tp cuts each expert.
   int ep = 1;
   // Runs of layers, each on ranks of its own, one behind the other; simulated only. The plan is that of every
   // stage; where one is lowered, it says which.
@@ -95,9 +95,15 @@ struct ServingPlan {
   int ranks() const { return dp * tp + apart.ranks; }  // of a stage
   int devices() const { return ranks() * pp; }         // of an instance
   int replicas() const { return dp / cp; }
-  bool replicated_experts() const { return tp > 1; }
+  // Between one attention and the next each rank of a replica has a share of the rows, norms it and sends it
+  // to experts (sequence parallel): the ranks of several replicas share these.
+  bool cuts_rows() const { return tp > 1 && ep > tp; }
+  // Rows of padding that a batch may need, each a sequence with a page: where it has none of its own, and up
+  // to a multiple of the ranks that share it.
+  int padding_rows() const { return cuts_rows() ? tp : 1; }
+  bool replicated_experts() const { return tp > 1 && !cuts_rows(); }
   const PhaseOverlap& overlap(bool decodes) const { return decodes ? decode_overlap : prefill_overlap; }
-  int expert_tp() const { return tp > 1 ? tp / ep : 1; }
+  int expert_tp() const { return replicated_experts() ? tp / ep : 1; }
 };
 
 // Tokens, both ends included: drawn evenly, or with a median lognormally, what is beyond an end as that end.

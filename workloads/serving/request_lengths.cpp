@@ -37,7 +37,7 @@ std::int64_t output_tokens(const ServingWorkload& workload) {
 std::int32_t cache_pages(const ServingPlan& plan, const ServingWorkload& workload) {
   const std::int64_t longest = std::int64_t{workload.input.high} + workload.output.high - 1;
   const int of_replica = (workload.requests + plan.replicas() - 1) / plan.replicas();
-  return std::min(plan.max_batch, of_replica) * pages_for(longest, plan.block_tokens) + 1;
+  return std::min(plan.max_batch, of_replica) * pages_for(longest, plan.block_tokens) + plan.padding_rows();
 }
 
 }  // namespace moebius

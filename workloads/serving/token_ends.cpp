@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "workloads/serving/cut_prompts.h"
+
 namespace moebius {
 namespace {
 
@@ -28,7 +30,8 @@ class Ends {
   }
 
   void write_exit(TensorId x) {
-    const TensorId normed = writer_.enter_tensor_parallel(writer_.norm(last_rows(x), Role::kFinalNorm));
+    if (job_.plan.cuts_rows()) x = writer_.enter_tensor_parallel(x);
+    const TensorId normed = writer_.norm(last_rows(x), Role::kFinalNorm);
     const std::int64_t m = sampled(), n = local_vocabulary();
     const int tp = writer_.plan().tp;
     const bool gathers = tp > 1 && job_.plan.sampling == Sampling::kGathered;
@@ -127,13 +130,15 @@ class Ends {
 TensorId write_handed_on(LayerWriter& writer, const ServingPlan& plan, std::int64_t rows) {
   FragmentBuilder& builder = writer.builder();
   const std::int64_t hidden = writer.model().hidden, sent = rows * rows_handed_on(plan);
-  const std::int64_t part = plan.tp == 1 ? rows : (sent + plan.tp - 1) / plan.tp;
+  const std::int64_t part = plan.tp == 1       ? rows
+                            : plan.cuts_rows() ? rows_of_part(rows, plan.tp)
+                                               : rows_of_part(sent, plan.tp);
   const TensorId own = builder.add({.scope = Scope::kMicrobatch,  // written by who handed it on
                                     .dtype = DType::kBf16,
                                     .role = Role::kInput,
                                     .rows = part,
                                     .columns = hidden});
-  if (plan.tp == 1) return own;
+  if (plan.tp == 1 || plan.cuts_rows()) return own;
   const TensorId whole = builder.transient(rows, hidden, DType::kBf16, Role::kEmbedding);
   writer.emit({.kind = OpKind::kAllGather,
                .dtype = DType::kBf16,

@@ -46,6 +46,30 @@ TEST_CASE("a phase alone that does not say how it is laid out is laid out as the
   CHECK(read(stages, {{"/plan/phase", "prefill"}, {"/plan/prefill/pp", "1"}}).service.phases[0].plan.pp == 1);
 }
 
+TEST_CASE("replicas of several ranks share experts with as many others as the degree of experts says") {
+  const auto plan_of = [](const char* attention, const char* degree) {
+    return read(kLarge, {{"/plan/phase", "decode"},
+                         {"/plan/decode/attention", attention},
+                         {"/plan/decode/ep/degree", degree}})
+        .service.phases[0];
+  };
+  for (const auto& [attention, degree, replicas, instances, cut] :
+       {std::tuple{R"({"tp": 4})", "16", 4, 1, true},
+        {R"({"tp": 4})", "8", 2, 2, true},
+        {R"({"tp": 2, "dp": 4})", "4", 2, 2, true},
+        {R"({"tp": 4})", "4", 1, 4, false},
+        {R"({"tp": 4})", "2", 1, 4, false},
+        {R"({"tp": 1})", "8", 8, 2, false}}) {
+    INFO(attention << " and experts on " << degree);
+    const ServicePhase phase = plan_of(attention, degree);
+    CHECK(phase.plan.replicas() == replicas);
+    CHECK(phase.instances == instances);
+    CHECK(phase.plan.cuts_rows() == cut);
+  }
+  CHECK_THROWS_WITH(plan_of(R"({"tp": 2, "dp": 6})", "8"),
+                    Catch::Contains("4 replicas share experts by 8: that does not divide dp 6"));
+}
+
 TEST_CASE("how iterations are carried out is shown as it was decided") {
   const auto shown = [](const Scenario& scenario) {
     for (const Setting& setting : scenario.settings)

@@ -29,10 +29,11 @@ CarriedInstance::CarriedInstance(const CarriedService& service, const CarriedLay
       routes_(job_) {
   const CarriedPool& pool = service.pools[place_.pool];
   const ReplicaRules& rules = pool.rules.instance.replica;
-  pages_ = static_cast<std::int32_t>(rules.pages) + 1;  // one of them for padding
+  const int padding = job_.plan.padding_rows();
+  pages_ = static_cast<std::int32_t>(rules.pages) + padding;
   host_pages_ = static_cast<std::int32_t>(rules.host_pages);
   shape_.cache_rows = std::int64_t{pages_} * job_.plan.block_tokens;
-  shape_.states = std::int64_t{rules.max_running} + 1;
+  shape_.states = std::int64_t{rules.max_running} + padding;
   routes_.use_prompts(books.prompts);
   routes_.use_popularities(books.popularities);
   if (service.experts.policy != BalancePolicy::kNone && pool.experts.slots > 0) {
@@ -40,7 +41,7 @@ CarriedInstance::CarriedInstance(const CarriedService& service, const CarriedLay
     routes_.use_places([this](int layer) { return experts_->places(layer); });
   }
   if (job_.plan.experts_apart()) separated_.emplace(job_, shape_, PromptCut::kWhole);
-  tables_.assign(job_.plan.dp, kv::PageTables({.pages = pages_ - 1,
+  tables_.assign(job_.plan.dp, kv::PageTables({.pages = pages_ - padding,
                                                .page_tokens = rules.page_tokens,
                                                .block_pages = rules.shared_tokens / rules.page_tokens,
                                                .host_pages = host_pages_,
@@ -51,14 +52,18 @@ void CarriedInstance::place_pages(Instance& decides) {
   for (int i = 0; i < decides.size(); ++i) decides.replica(i).place_pages(tables_[i]);
 }
 
-BatchPtr CarriedInstance::padding() const {
-  return std::make_shared<const Batch>(Batch{job_.plan.block_tokens,
-                                             {{.request = -1,
-                                               .prompt = 1,
-                                               .past = 0,
-                                               .count = 1,
-                                               .pages = {pages_ - 1},
-                                               .state = static_cast<std::int32_t>(shape_.states) - 1}}});
+// Up to a row, or to as many as the ranks that share the batch divide.
+void CarriedInstance::pad(Batch& batch) const {
+  const int rows = job_.plan.padding_rows();
+  const auto own = static_cast<int>(batch.rows() % rows);
+  const int missing = batch.sequences.empty() ? rows : (rows - own) % rows;
+  for (int i = 0; i < missing; ++i)
+    batch.sequences.push_back({.request = -1,
+                               .prompt = 1,
+                               .past = 0,
+                               .count = 1,
+                               .pages = {pages_ - 1 - i},
+                               .state = static_cast<std::int32_t>(shape_.states) - 1 - i});
 }
 
 std::vector<BatchPtr> CarriedInstance::batches(const Instance& decided, const Known& known) const {
@@ -76,7 +81,8 @@ std::vector<BatchPtr> CarriedInstance::batches(const Instance& decided, const Kn
       sequence.pages.resize(needed);
       batch->sequences.push_back(std::move(sequence));
     }
-    batches.push_back(batch->sequences.empty() ? padding() : std::move(batch));
+    pad(*batch);
+    batches.push_back(std::move(batch));
   }
   return batches;
 }
@@ -191,13 +197,14 @@ std::vector<BatchPtr> CarriedInstance::full_batches(bool decode) const {
       sequence.pages.push_back(page++);
     batch->sequences.push_back(std::move(sequence));
   }
+  pad(*batch);
   return std::vector<BatchPtr>(replicas, std::move(batch));
 }
 
 std::int32_t CarriedInstance::peak_pages() const {
   std::int32_t peak = 0;
   for (const kv::PageTables& tables : tables_) peak = std::max(peak, tables.peak());
-  return peak + 1;  // padding
+  return peak + job_.plan.padding_rows();
 }
 
 }  // namespace moebius

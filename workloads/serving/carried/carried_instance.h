@@ -68,7 +68,7 @@ class CarriedInstance {
   std::vector<RankWork> work_of(const std::vector<BatchPtr>& batches, const ExpertTransferPtr& transfer,
                                 const std::vector<BatchPtr>& wholes = {});
   void count_copies(const std::vector<BatchPtr>& batches);
-  BatchPtr padding() const;
+  void pad(Batch& batch) const;
   int replica_of(const RankClass& rank_class) const;
   std::vector<const RankClass*> classes_of(int replica) const;
   RankClass within(const RankClass& rank_class) const;

@@ -20,7 +20,7 @@ CarriedService carried_alone(const ServingJob& job) {
   replica.token_budget = std::max<std::int64_t>(1, plan.token_budget);
   replica.chunked = false;
   replica.page_tokens = plan.block_tokens;
-  replica.pages = cache_pages(plan, job.workload) - 1;
+  replica.pages = cache_pages(plan, job.workload) - plan.padding_rows();
   service.pools.push_back({rules, plan, 0});
   for (int id = 0; id < job.workload.requests; ++id) {
     const RequestLengths lengths = lengths_of(job.workload, id);

@@ -337,8 +337,8 @@ TensorId LayerWriter::collective(OpKind kind, GroupRole group, Lane lane, Tensor
 TensorId LayerWriter::enter_tensor_parallel(TensorId x) {
   if (plan().tp == 1) return x;
   if (plan().sequence_parallel) {
-    const TensorId whole =
-        collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, x, rows(x) * plan().tp);
+    const TensorId whole = collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, x,
+                                      shared_rows_ > 0 ? shared_rows_ : rows(x) * plan().tp);
     pass_.recomputable.insert(static_cast<std::int32_t>(builder().fragment().ops.size()) - 1);
     return whole;
   }
@@ -348,10 +348,10 @@ TensorId LayerWriter::enter_tensor_parallel(TensorId x) {
 
 TensorId LayerWriter::leave_tensor_parallel(TensorId x) {
   if (plan().tp == 1) return x;
-  if (plan().sequence_parallel) {
-    return collective(OpKind::kReduceScatter, GroupRole::kTensor, Lane::kTensorComm, x, rows(x) / plan().tp);
-  }
-  return collective(OpKind::kAllReduce, GroupRole::kTensor, Lane::kTensorComm, x, rows(x));
+  const std::int64_t m = rows(x), share = (m + plan().tp - 1) / plan().tp;
+  return plan().sequence_parallel
+             ? collective(OpKind::kReduceScatter, GroupRole::kTensor, Lane::kTensorComm, x, share)
+             : collective(OpKind::kAllReduce, GroupRole::kTensor, Lane::kTensorComm, x, m);
 }
 
 // Ranks that share dense MLPs in another number than attention hold different rows, be it of one sequence or

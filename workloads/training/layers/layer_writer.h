@@ -34,6 +34,9 @@ class LayerWriter {
   // Of maps that are not in high precision, and of experts; those of the plan until then.
   void use_formats(WeightFormat dense, WeightFormat experts) { dense_ = dense, experts_ = experts; }
   const WeightFormat& expert_format() const { return experts_; }
+  // How many rows the ranks of a tensor group share with sequence parallelism, where these are no multiple of
+  // the ranks: each then has as many as the first.
+  void share_rows(std::int64_t whole) { shared_rows_ = whole; }
   // What each slot of a member of the expert group starts as, where experts stand in slots.
   using SlotsOfMember = std::function<SlotListPtr(int layer, int member)>;
   void use_slots(SlotsOfMember slots) { slots_ = std::move(slots); }
@@ -99,6 +102,7 @@ class LayerWriter {
   ForwardPass& pass_;
   WeightFormat dense_, experts_;
   SlotsOfMember slots_;
+  std::int64_t shared_rows_ = 0;  // 0: a multiple of the ranks
   int block_ = -1;
   bool recompute_all_ = false;
 };
