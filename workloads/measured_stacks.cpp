@@ -82,14 +82,12 @@ struct Preference {
 };
 
 // Dense products on Blackwell are taken from the stack that times the kernel alone. FP8 in blocks: SGLang's
-// table has 20 us where the same DeepGEMM takes 11 in TensorRT-LLM's, the rest being passes around it, and
-// its servers run FlashInfer's. FP4: TensorRT-LLM's has the host's work for its operator, 19 us for matrices
-// of 22 and of 59 MB alike.
+// table has 20 us where the same DeepGEMM takes 11 in TensorRT-LLM's, the rest being passes around it. (Who
+// switches DeepGEMM off, as some servers do, names FlashInfer's products in /cluster/kernels.) FP4:
+// TensorRT-LLM's has the host's work for its operator, 19 us for matrices of 22 and of 59 MB alike.
 void prefer_on_blackwell(std::string_view stack, const Scenario& scenario, std::vector<Preference>& first) {
   if (stack == "trtllm-") return first.push_back({"sglang-", DType::kFp4});
-  if (scenario.fp8_scales == Fp8Scales::kTensor) return;
-  if (scenario.stacks.front() == "sglang-") first.push_back({"trtllm-", DType::kFp8, "+flashinfer"});
-  first.push_back({"trtllm-", DType::kFp8});
+  if (scenario.fp8_scales != Fp8Scales::kTensor) first.push_back({"trtllm-", DType::kFp8});
 }
 
 std::vector<Preference> preferences(const Scenario& scenario, const Accelerator& chip) {

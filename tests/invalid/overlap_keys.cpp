@@ -15,11 +15,8 @@ TEST_CASE("two half batches need tokens that travel and a dispatch that says whi
         "/plan/decode: two_batch_overlap needs to know which cores its exchanges hold; expected ep/dispatch "
         "\"deepep\", \"deepep-low-latency\", \"all-to-all\" or \"all-gather\", found \"auto\"");
   check(kApart, "/plan/prefill/two_batch_overlap", "true",
-        "/plan/prefill: two_batch_overlap hides the way of tokens to experts on other replicas; expected "
+        "/plan/prefill: two_batch_overlap hides the way of tokens to experts on other ranks; expected "
         "an ep degree above attention tp, found tp 1 and ep 1");
-  check(kPrefill, "/plan/prefill/attention", R"({"tp": 32})",
-        "/plan/prefill: two_batch_overlap hides the way of tokens to experts on other replicas; expected an "
-        "ep degree above attention tp, found tp 32 and ep 32");
   check(kDecode, "/plan/decode/ep/communication_sms", "24",
         "/plan/decode: ep/communication_sms 24 for a dispatch that holds no cores while tokens travel; "
         "expected "

@@ -88,7 +88,7 @@ void spread_line(Out out, std::string_view name, const Spread& spread) {
 }
 
 std::string exchange_text(const ServingPlan& plan) {
-  if (plan.ep <= 1) return "";
+  if (!plan.sends_tokens()) return "";
   return fmt::format(" (dispatch: {} in prefill, {} in decode)", dispatch_name(plan.prefill_exchange),
                      dispatch_name(plan.decode_exchange));
 }

@@ -36,8 +36,10 @@ std::vector<Headline> training_headlines(const Report& report) {
 std::vector<Headline> serving_headlines(const Report& report) {
   constexpr AccuracyClass kOf = AccuracyClass::kServing;
   const ServingFigures& figures = *report.serving;
-  std::vector<Headline> list{{"ttft_s.mean", figures.ttft.mean, false, kOf, "TTFT"},
-                             {"tpot_s.mean", figures.tpot.mean, false, kOf, "TPOT"}};
+  const PoolRole does = report.service ? report.scenario->service.does : PoolRole::kBoth;
+  std::vector<Headline> list;
+  if (does != PoolRole::kDecode) list.push_back({"ttft_s.mean", figures.ttft.mean, false, kOf, "TTFT"});
+  if (does != PoolRole::kPrefill) list.push_back({"tpot_s.mean", figures.tpot.mean, false, kOf, "TPOT"});
   const bool own_pace = !report.service || report.scenario->traffic.users > 0;
   if (own_pace) list.push_back({"output_tokens_per_s", figures.output_tokens_per_s, true, kOf, "throughput"});
   return list;

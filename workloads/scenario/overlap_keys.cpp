@@ -30,9 +30,9 @@ void check_overlap(const PhaseKeys& keys, const PhaseOverlap& overlap, const Ser
                     "expected dispatch \"deepep\"",
                     keys.communication_cores));
   if (!overlap.two_batch) return;
-  if (plan.ep <= plan.tp)
+  if (!plan.sends_tokens())
     phase.fail(
-        fmt::format("two_batch_overlap hides the way of tokens to experts on other replicas; expected an ep "
+        fmt::format("two_batch_overlap hides the way of tokens to experts on other ranks; expected an ep "
                     "degree above attention tp, found tp {} and ep {}",
                     plan.tp, plan.ep));
   if (keys.exchange == Algorithm::kAuto)

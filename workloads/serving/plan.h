@@ -96,11 +96,13 @@ struct ServingPlan {
   int devices() const { return ranks() * pp; }         // of an instance
   int replicas() const { return dp / cp; }
   // Between one attention and the next each rank of a replica has a share of the rows, norms it and sends it
-  // to experts (sequence parallel): the ranks of several replicas share these.
-  bool cuts_rows() const { return tp > 1 && ep > tp; }
+  // to experts (sequence parallel): the ranks of several replicas share these, or those of one replica where
+  // the plan says how tokens travel.
+  bool cuts_rows() const { return tp > 1 && (ep > tp || (ep == tp && prefill_exchange != Algorithm::kAuto)); }
   // Rows of padding that a batch may need, each a sequence with a page: where it has none of its own, and up
   // to a multiple of the ranks that share it.
   int padding_rows() const { return cuts_rows() ? tp : 1; }
+  bool sends_tokens() const { return ep > 1 && !replicated_experts(); }  // to experts on other ranks
   bool replicated_experts() const { return tp > 1 && !cuts_rows(); }
   const PhaseOverlap& overlap(bool decodes) const { return decodes ? decode_overlap : prefill_overlap; }
   int expert_tp() const { return replicated_experts() ? tp / ep : 1; }

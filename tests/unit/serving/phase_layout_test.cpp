@@ -47,26 +47,27 @@ TEST_CASE("a phase alone that does not say how it is laid out is laid out as the
 }
 
 TEST_CASE("replicas of several ranks share experts with as many others as the degree of experts says") {
-  const auto plan_of = [](const char* attention, const char* degree) {
-    return read(kLarge, {{"/plan/phase", "decode"},
-                         {"/plan/decode/attention", attention},
-                         {"/plan/decode/ep/degree", degree}})
+  const auto plan_of = [](const char* attention, const char* ep) {
+    return read(kLarge,
+                {{"/plan/phase", "decode"}, {"/plan/decode/attention", attention}, {"/plan/decode/ep", ep}})
         .service.phases[0];
   };
-  for (const auto& [attention, degree, replicas, instances, cut] :
-       {std::tuple{R"({"tp": 4})", "16", 4, 1, true},
-        {R"({"tp": 4})", "8", 2, 2, true},
-        {R"({"tp": 2, "dp": 4})", "4", 2, 2, true},
-        {R"({"tp": 4})", "4", 1, 4, false},
-        {R"({"tp": 4})", "2", 1, 4, false},
-        {R"({"tp": 1})", "8", 8, 2, false}}) {
-    INFO(attention << " and experts on " << degree);
-    const ServicePhase phase = plan_of(attention, degree);
+  for (const auto& [attention, ep, replicas, instances, cut] :
+       {std::tuple{R"({"tp": 4})", R"({"degree": 16})", 4, 1, true},
+        {R"({"tp": 4})", R"({"degree": 8})", 2, 2, true},
+        {R"({"tp": 2, "dp": 4})", R"({"degree": 4})", 2, 2, true},
+        {R"({"tp": 4})", R"({"degree": 4, "dispatch": "deepep"})", 1, 4, true},
+        {R"({"tp": 4})", R"({"degree": 4})", 1, 4, false},
+        {R"({"tp": 4})", R"({"degree": 2})", 1, 4, false},
+        {R"({"tp": 1})", R"({"degree": 8})", 8, 2, false}}) {
+    INFO(attention << " and experts " << ep);
+    const ServicePhase phase = plan_of(attention, ep);
     CHECK(phase.plan.replicas() == replicas);
     CHECK(phase.instances == instances);
     CHECK(phase.plan.cuts_rows() == cut);
+    CHECK(phase.plan.replicated_experts() == (phase.plan.tp > 1 && !cut));
   }
-  CHECK_THROWS_WITH(plan_of(R"({"tp": 2, "dp": 6})", "8"),
+  CHECK_THROWS_WITH(plan_of(R"({"tp": 2, "dp": 6})", R"({"degree": 8})"),
                     Catch::Contains("4 replicas share experts by 8: that does not divide dp 6"));
 }
 
