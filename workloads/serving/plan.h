@@ -96,9 +96,13 @@ struct ServingPlan {
   int devices() const { return ranks() * pp; }         // of an instance
   int replicas() const { return dp / cp; }
   // Between one attention and the next each rank of a replica has a share of the rows, norms it and sends it
-  // to experts (sequence parallel): the ranks of several replicas share these, or those of one replica where
-  // the plan says how tokens travel.
-  bool cuts_rows() const { return tp > 1 && (ep > tp || (ep == tp && prefill_exchange != Algorithm::kAuto)); }
+  // to experts (sequence parallel): the ranks of several replicas share these, or those of one where DeepEP
+  // carries tokens.
+  bool cuts_rows() const {
+    const bool deepep =
+        prefill_exchange == Algorithm::kHierarchical || prefill_exchange == Algorithm::kDirect;
+    return tp > 1 && (ep > tp || (ep == tp && deepep));
+  }
   // Rows of padding that a batch may need, each a sequence with a page: where it has none of its own, and up
   // to a multiple of the ranks that share it.
   int padding_rows() const { return cuts_rows() ? tp : 1; }
