@@ -35,6 +35,7 @@ void read_structure(Reader reader, Architecture& row) {
   row.scaling_lanes = reader.number("scaling_lanes", {0, 4096});
   row.core_stream = reader.number("core_stream", {kAboveZero});
   row.decoded = reader.number("decoded", {0, 4096}, 0.0);
+  row.attention_back = reader.number("attention_back", {kAboveZero, 1}, Architecture{}.attention_back);
   row.asynchronous = reader.boolean("asynchronous");
   for (std::size_t width = 0; width < kOperandWidthNames.size(); ++width)
     row.tiles[width] = read_tiles(reader.object(kOperandWidthNames[width]));

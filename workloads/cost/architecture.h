@@ -40,6 +40,7 @@ struct Architecture {
   double scaling_lanes = 0;           // partial FP8 sums that general lanes scale a cycle; 0: the unit scales
   double core_stream = 0;             // bytes per cycle that one core's threads keep moving
   double decoded = 0;                 // weights of few bits that its lanes decode a cycle; 0: in no time
+  double attention_back = 0.87;       // of the rate of attention's products forward, what those back reach
   bool serial = false;                // a CPU's core: computes, then reads and writes (serial_model.cpp)
   bool asynchronous = false;          // products run on while the core prepares the next step
   // Fitted.

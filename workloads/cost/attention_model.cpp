@@ -17,11 +17,6 @@ constexpr double kBlockKeys = 128;                  // that a tile takes at a ti
 constexpr double kMostPartsOfKeys = 128;
 constexpr double kTileSeconds = 2.2e-6;  // a further tile on a core: two trips to memory, barriers, stores
 constexpr double kTail = 0.5;            // of the longest tile: how far the cores' ends lie apart
-// Of the rate that products reach forward, what those of the reverse pass do, whose operands are written to
-// shared memory between them: on H100, heads of 128, 322 of 370 TFLOP/s (FlashAttention-2), 516 of 595
-// (cuDNN), 561 of 648 (FlashAttention-3): Shah et al. 2024, figures 5 and 6.
-constexpr double kBackwardShare = 0.87;
-
 // Seconds of a score in which its exponential is computed, or waits on its way between cube and vector cores
 // that stand apart, while the tensor unit stands still.
 double exponential_seconds(const Engine& engine) {
@@ -175,7 +170,11 @@ double backward_pass_bytes(const Shape& shape) {
   return before + after;
 }
 
-// Five products over the scores and the exponentials again; whole rows of keys, no parts.
+// Five products over the scores and the exponentials again; whole rows of keys, no parts. Operands of these
+// products are written to shared memory between them, whose rate has not grown with that of the tensor units:
+// of the rate forward they reach attention_back. On H100, heads of 128, 322 of 370 TFLOP/s
+// (FlashAttention-2), 516 of 595 (cuDNN), 561 of 648 (FlashAttention-3): Shah et al. 2024, figures 5 and 6.
+// On B200 1,000 of 1,460 with the exponentials, heads of 192 and 128 (dense attention of FlashMLA).
 Estimate backward_estimate(const Engine& engine, const CostQuery& query) {
   const Architecture& a = *engine.architecture;
   const Shape shape = loaded_shape(query);
@@ -188,7 +187,7 @@ Estimate backward_estimate(const Engine& engine, const CostQuery& query) {
   // Cube and vector cores that stand apart hand over scores and their gradients: twice what goes forward.
   const double handed = engine.chip.general_cores > 0 ? 2 : 1;
   const double work =
-      products / (a.attention * kBackwardShare) + handed * pairs * exponential_seconds(engine);
+      products / (a.attention * a.attention_back) + handed * pairs * exponential_seconds(engine);
   const double waves = std::max(1.0, count / cores + (count > cores ? kTail / 2 : 0.0));
   const double least = least_bytes(query), passes = backward_pass_bytes(shape);
   const double rate = stream_rate(engine, cores), floor = engine.chip.kernel_floor.seconds();
