@@ -90,6 +90,20 @@ TEST_CASE("updated weights that are gathered beside the next forward pass train 
   }
 }
 
+TEST_CASE("weights gathered beside the next forward pass are the same whatever else stands in host memory") {
+  for (const int zero : {1, 2}) {
+    TrainingJob job = dp_sharded_job();
+    job.plan.zero = zero;
+    job.plan.overlap_weights = true;
+    const std::vector<double> here = three_losses<float>(job, false);
+    job.plan.offload.activations = true;
+    CHECK(three_losses<float>(job, false) == here);
+    job.plan.offload.optimizer = true;
+    job.plan.offload.gradients = zero == 2;
+    CHECK(three_losses<float>(job, false) == here);
+  }
+}
+
 TEST_CASE("stages that gather updated weights in their first pass have the loss of one rank") {
   for (const PipelineKind kind :
        {PipelineKind::k1F1B, PipelineKind::kInterleaved, PipelineKind::kDualPipeV}) {

@@ -49,6 +49,17 @@ TEST_CASE("layers that are computed again and weights that are gathered late say
       "found true");
   CHECK(refusal(kTwoRegions, {{"/plan/dp/zero", "3"}, {"/plan/dp/overlap_weights", "true"}}) ==
         "s.json: --set /plan/dp/overlap_weights: zero 3 gathers beside every pass: expected zero 1 or 2");
+  const auto offloaded = [](const char* away) {
+    return refusal(kTraining, {{"/plan/pp/schedule", "1f1b"},
+                               {"/plan/dp/zero", "2"},
+                               {"/plan/dp/overlap_weights", "true"},
+                               {"/plan/offload", away}});
+  };
+  CHECK(offloaded(R"({"activations": true, "optimizer": true, "gradients": true})") == "");
+  CHECK(
+      offloaded(R"({"activations": true, "parameters": true})") ==
+      "s.json: --set /plan/dp/overlap_weights: weights that stand on the device: expected false, found true "
+      "with /plan/offload/parameters");
 }
 
 TEST_CASE("FP8 weights are sharded in BF16 by any recipe, and as they are by one scale for a tensor") {

@@ -160,7 +160,8 @@ class TrainingChecks {
             "the two ranks that hold a stage of \"dualpipe\" begin at different ends: expected false, found "
             "true");
     require(!plan_.mixed_tp(), at, "dense MLPs of a degree of their own: expected false, found true");
-    require(!plan_.offload.any(), at, "weights that stand on the device: expected no offload, found one");
+    require(!plan_.offload.parameters, at,
+            "weights that stand on the device: expected false, found true with /plan/offload/parameters");
     require(scenario_.weights == "random" && scenario_.save.empty(), at,
             "checkpoints hold weights that were gathered: expected false, found true");
   }
