@@ -15,6 +15,12 @@ TEST_CASE("the degree of experts divides them and their stage") {
       });
   CHECK(refusal(kTraining, {{"/plan/tp/expert", "2"}, {"/plan/save", "there"}}) ==
         "s.json: --set /plan/tp/expert: checkpoints hold whole experts: expected 1, found 2");
+  for (const char* scaling : {R"("block")", R"("tensor")", R"("micro")", R"("history")"})
+    CHECK(refusal(kTraining, {{"/plan/tp/expert", "2"},
+                              {"/plan/precision/dispatch", R"("bf16")"},
+                              {"/plan/precision/fused_quantise", "false"},
+                              {"/plan/precision/weights", R"("bf16")"},
+                              {"/plan/precision/scaling", scaling}}) == "");
 }
 
 TEST_CASE("keys that are not gathered need ranks that share sequences and heads or tokens that divide") {
