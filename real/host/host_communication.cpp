@@ -284,9 +284,10 @@ class Communication {
     c_.out(0, std::move(x));
   }
 
-  // In the format of the payload.
+  // In the format of the payload, with the scales of its tensor.
   Matrix<Real> on_the_wire(Matrix<Real> x) const {
-    if (!c_.options().exact) round_matrix<Real>(x.values, x.rows, x.columns, c_.op().dtype);
+    if (!c_.options().exact)
+      round_matrix<Real>(x.values, x.rows, x.columns, c_.op().dtype, scale_format(tensor_of(0).scaling));
     return x;
   }
 

@@ -59,13 +59,31 @@ void gemm_wgrad(OpContext<Real>& c) {
   if (c.op().num_outputs > 1) c.accumulate(1, [&](Matrix<Real>& db) { add_column_sums(dy, db); });
 }
 
+// With scales along the columns.
+template <class Real>
+void write_by_columns(OpContext<Real>& c, int output, Matrix<Real> x) {
+  const Tensor& copy = c.output_tensor(output);
+  if (copy.scaling == Scaling::kTensor)
+    return c.out(output, std::move(x));  // one scale, whatever the direction
+  if (!c.options().exact)
+    round_matrix_by_columns<Real>(x.values, x.rows, x.columns, copy.dtype, scale_format(copy.scaling));
+  c.store().write_unrounded(c.output_id(output), std::move(x));
+}
+
+// Of a result in 8 bits, where the schedule asks for them.
+template <class Real>
+void write_copies(OpContext<Real>& c, const Matrix<Real>& y) {
+  if (c.op().num_outputs > 1) c.out(1, y);
+  if (c.op().num_outputs > 2) write_by_columns(c, 2, y);
+}
+
 template <class Real>
 void norm(OpContext<Real>& c) {
   const Matrix<Real>& x = c.in(0);
   Matrix<Real> y(x.rows, x.columns);
   rms_norm<Real>(x.view(), c.in(1).view(), y.view(), c.options().constants.norm_epsilon);
   if (c.shape().k == 1) gate_by_silu<Real>(c.in(2).view(), y.view());
-  if (c.op().num_outputs > 1) c.out(1, y);
+  write_copies(c, y);
   c.out(0, std::move(y));
 }
 
@@ -96,7 +114,7 @@ void activate(OpContext<Real>& c) {
   const std::span<const Real> weight = c.op().num_inputs > 1 ? c.in(1).view() : std::span<const Real>();
   Matrix<Real> y(x.rows, c.shape().n);
   activation<Real>(activation_shape(c), x.view(), weight, y.view());
-  if (c.op().num_outputs > 1) c.out(1, y);
+  write_copies(c, y);
   c.out(0, std::move(y));
 }
 
@@ -155,17 +173,6 @@ void concat(OpContext<Real>& c) {
     first += part.columns;
   }
   c.out(0, std::move(x));
-}
-
-template <class Real>
-void transpose_quantise(OpContext<Real>& c, int output) {
-  Matrix<Real> x = c.in(0);
-  const Tensor& copy = c.output_tensor(output);
-  if (copy.scaling == Scaling::kTensor)
-    return c.out(output, std::move(x));  // one scale, whatever the direction
-  if (!c.options().exact)
-    round_matrix_by_columns<Real>(x.values, x.rows, x.columns, copy.dtype, scale_format(copy.scaling));
-  c.store().write_unrounded(c.output_id(output), std::move(x));
 }
 
 // Some rows of a tensor with one scale, whose largest magnitudes all members have found of their own rows.
@@ -253,10 +260,10 @@ double compute(OpContext<Real>& c) {
     case OpKind::kQuantise:
       if (is_piece_of_scaled(c)) return quantise_piece(c), 0;
       c.out(0, c.in(0));  // rounded as it is stored
-      if (c.op().num_outputs == 2) transpose_quantise(c, 1);
+      if (c.op().num_outputs == 2) write_by_columns(c, 1, c.in(0));
       return 0;
     case OpKind::kTransposeQuantise:
-      transpose_quantise(c, 0);
+      write_by_columns(c, 0, c.in(0));
       return 0;
     case OpKind::kAdam:
       compute_adam(c);

@@ -137,6 +137,33 @@ TEST_CASE("a small model learns in MXFP8 as with one scale per block, in other b
   CHECK(mean_of_last(micro, 5) == Approx(mean_of_last(block, 5)).epsilon(0.1));
 }
 
+TEST_CASE(
+    "a small model learns with MXFP8 tokens on their way and operands that are written as they are made") {
+  TrainingJob job = fp8_job(Scaling::kMicro);
+  const std::vector<double> whole = learning_curve(job);
+  job.plan.fused_quantise = true;
+  const std::vector<double> fused = learning_curve(job);  // from numbers that 16 bits have not rounded
+  for (std::size_t step = 0; step < whole.size(); ++step)
+    CHECK(fused[step] == Approx(whole[step]).epsilon(0.02));
+  job.plan.dispatch = DType::kFp8;
+  const std::vector<double> low = learning_curve(job);
+  CHECK(low != whole);
+  CHECK(mean_of_last(low, 5) < 0.9 * low[0]);
+  CHECK(mean_of_last(low, 5) == Approx(mean_of_last(whole, 5)).epsilon(0.1));
+}
+
+// Each rank finds the scale of what it holds of an expert, as with parts of other matrices.
+TEST_CASE("a small model learns with a scale for each part of an expert as with one for the whole") {
+  TrainingJob job = fp8_job(Scaling::kTensor);
+  job.plan.ep = 1;
+  const std::vector<double> whole = learning_curve(job);
+  job.plan.expert_tp = 2;
+  const std::vector<double> parts = learning_curve(job);
+  CHECK(parts != whole);
+  CHECK(mean_of_last(parts, 5) < 0.9 * parts[0]);
+  CHECK(mean_of_last(parts, 5) == Approx(mean_of_last(whole, 5)).epsilon(0.1));
+}
+
 // Without rounding, through whatever formats weights go, they are the same numbers.
 TEST_CASE("weights that are gathered in BF16 and quantised once a step are those of a plan without") {
   for (const Scaling scaling : {Scaling::kBlock, Scaling::kTensor, Scaling::kMicro}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "models/layer_math.h"
 #include "workloads/cost/kernel_sum.h"
 
 namespace moebius {
@@ -129,6 +130,16 @@ bool is_eager(const CostQuery& query) {
   return (activation || is_norm(query.kind)) && query.shape.heads == kEagerKernels;
 }
 
+bool writes_columns(const CostQuery& query) {
+  return (is_norm(query.kind) || query.kind == OpKind::kActivation) && query.shape.heads >= kWithColumns;
+}
+
+// Against those of an op that writes one 8-bit copy.
+double bytes_with_columns(const CostQuery& query) {
+  const double copy = static_cast<double>(query.shape.m * query.shape.n) * element_bytes(query.dtype);
+  return 1 + copy / op_bytes(query.kind, query.shape, query.dtype).value;
+}
+
 // Bytes of each kernel, an element.
 void add_eager(SeparateKernels& kernels, OpKind kind) {
   std::vector<int> passes;
@@ -148,7 +159,7 @@ bool is_within_exchange(const CostQuery& query) {
 
 bool has_separate_kernels(const CostQuery& query) {
   const OpKind kind = query.kind;
-  if (is_eager(query)) return true;
+  if (is_eager(query) || writes_columns(query)) return true;
   return query.shape.heads > 0 && (is_loss(kind) || is_norm(kind) || kind == OpKind::kAdam || is_gate(kind) ||
                                    is_permutation(kind) || is_grouped(kind) || kind == OpKind::kQuantise);
 }
@@ -173,7 +184,11 @@ Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
     kernels.op_itself(1 + copy / (element_bytes(DType::kBf16) + copy));
   } else if (query.kind == OpKind::kNorm) {
     constexpr double kRowsReadAgain = 1.4;
-    kernels.op_itself(kRowsReadAgain);
+    const bool separate = query.shape.heads % kWithColumns == kSeparateKernels;
+    kernels.op_itself((separate ? kRowsReadAgain : 1) *
+                      (writes_columns(query) ? bytes_with_columns(query) : 1));
+  } else if (query.kind == OpKind::kActivation) {
+    kernels.op_itself(bytes_with_columns(query));
   } else if (query.kind == OpKind::kNormGrad) {
     kernels.op_itself();
     kernels.pass(6);

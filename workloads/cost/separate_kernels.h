@@ -17,6 +17,8 @@ inline constexpr int kScaledApart = 2;       // added, of kAdam whose gradients 
 inline constexpr int kSortedTwice = 2;       // of permutations: before and after rows travel
 inline constexpr int kSortedTwiceFused = 3;  // the same, each time by one kernel
 inline constexpr int kWithinExchange = 4;    // of permutations: rows are put and summed up as they come
+// Of kNorm and kActivation that write 8-bit operands, added: of both, as kBothWays.
+inline constexpr int kWithColumns = 4;
 inline constexpr int kBothWays = 1;  // of kQuantise: two copies, with scales along rows and along columns
 
 bool has_separate_kernels(const CostQuery& query);
@@ -58,7 +60,8 @@ bool is_within_exchange(const CostQuery& query);
 //   product for the rows (4) and that for the weights (6) with its sum (2); sorted again where a rank has
 //   several experts (4); forward 4 kernels that find which rows and weights these are; of kSortedTwiceFused
 //   the op itself and the rows sorted again (4);
-// - kQuantise of both ways: in proportion to the bytes, of which a second copy is a third of those of one;
+// - kQuantise of both ways, and kNorm and kActivation of kWithColumns: in proportion to the bytes, of which a
+//   second copy is a third of those of one pass that quantises;
 // - kGroupedGemm and its gradients: a dense product for each expert, one after the other, as Transformer
 //   Engine's GroupedLinear does on a few streams (nvte_multi_stream_cublas_gemm); such products fill the
 //   device.

@@ -271,21 +271,26 @@ class TrainingChecks {
             "sequence_parallel true needs a tensor-parallel degree above 1, found {}", plan_.tp);
   }
 
-  // A rank finds the scale of a tensor from what it holds, and scales do not travel; what is quantised for
-  // both products at once is whole, and in 16 bits before.
+  // A rank finds the scale of a tensor from what it holds, and does not send it; an operand that is quantised
+  // for both products by its one scale is whole, and in 16 bits before.
   void scaling() const {
     half_weights();
     elementwise();
     if (plan_.scaling == Scaling::kBlock) return;
     const std::string_view name = to_string(plan_.scaling);
+    const bool micro = plan_.scaling == Scaling::kMicro;  // scales are of one token, and go with it
     require(plan_.gemm == DType::kFp8, "/plan/precision/scaling",
             "scaling \"{}\" is for gemm \"fp8\", found gemm \"{}\"", name, to_string(plan_.gemm));
-    require(plan_.tp_chunks == 0 || plan_.scaling != Scaling::kMicro, "/plan/tp/overlap",
+    require(plan_.tp_chunks == 0 || !micro, "/plan/tp/overlap",
             "pieces end amid the 32 tokens of a scale: scaling \"{}\" needs overlap false, found true", name);
     require(
-        plan_.dispatch != DType::kFp8, "/plan/precision/dispatch",
+        plan_.dispatch != DType::kFp8 || micro, "/plan/precision/dispatch",
         "tokens carry no scale of their whole tensor: scaling \"{}\" needs dispatch \"bf16\", found \"fp8\"",
         name);
+    require(plan_.combine != DType::kFp8 || !micro, "/plan/precision/combine",
+            "results travel in 8 bits with a scale for 128 elements: scaling \"{}\" needs combine \"bf16\", "
+            "found \"fp8\"",
+            name);
     require(
         plan_.combine != DType::kFp8, "/plan/precision/combine",
         "tokens carry no scale of their whole tensor: scaling \"{}\" needs combine \"bf16\", found \"fp8\"",
@@ -295,7 +300,7 @@ class TrainingChecks {
             "a shard does not know the scale of its whole weight: scaling \"tensor\" needs zero 0 or 3, or "
             "weights \"bf16\", found {}",
             plan_.zero);
-    require(!plan_.fused_quantise, "/plan/precision/fused_quantise",
+    require(!plan_.fused_quantise || micro, "/plan/precision/fused_quantise",
             "operands are quantised both ways by a pass of their own: scaling \"{}\" needs false, found true",
             name);
   }

@@ -80,6 +80,20 @@ TEST_CASE("two copies in one pass take a third longer than one") {
         Approx(4.0 / 3).epsilon(0.01));
 }
 
+// A norm moves 2 bytes in, 2 out and one 8-bit copy with its scales; the other copy comes to that.
+TEST_CASE("a norm that writes both 8-bit copies moves the bytes of the second one more") {
+  CostQuery both = asked(OpKind::kNorm, kWithColumns), one = asked(OpKind::kNorm, 0);
+  both.dtype = one.dtype = DType::kFp8;
+  const Bytes1 source;
+  const double copy = 1 + 1.0 / 32;
+  const auto share = [&] {
+    return separate_kernels_cost(source, both).memory_bytes / source.cost(one).memory_bytes;
+  };
+  CHECK(share() == Approx((4 + 2 * copy) / (4 + copy)).epsilon(0.01));
+  both.shape.heads += kSeparateKernels;                                       // and reads rows again
+  CHECK(share() == Approx(1.4 * (4 + 2 * copy) / (4 + copy)).epsilon(0.02));  // in whole rows
+}
+
 // 34 and 13 kernels of eight columns of a token each, read and written in two bytes, beside the gate itself.
 TEST_CASE("a router of elementary steps is the gate and 34 kernels forward and 13 back") {
   const double small = 2.0 * 2 * 8 * kSideRows;

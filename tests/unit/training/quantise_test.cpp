@@ -7,6 +7,7 @@
 
 #include "small_job.h"
 #include "workloads/cost/op_costs.h"
+#include "workloads/cost/separate_kernels.h"
 
 namespace moebius {
 namespace {
@@ -135,6 +136,62 @@ TEST_CASE("the four recipes of FP8 differ in their passes, not in their products
   CHECK(history.both == micro.both);
   CHECK(history.of_columns == micro.of_columns);
   CHECK(history.largest == 0);
+}
+
+// Scales of 32 elements of a row go with it: 8 bits and a byte a scale, beside four bytes for each weight.
+// What comes is multiplied as it came, and cast anew along the tokens for the weight gradient.
+TEST_CASE("MXFP8 tokens travel with their scales, and only what is multiplied is quantised both ways") {
+  TrainingJob job = fp8_job(false, DType::kBf16);
+  job.plan.scaling = Scaling::kMicro;
+  const Passes half = passes_of(job);
+  job.plan.dispatch = DType::kFp8;
+  const Passes low = passes_of(job);
+  CHECK(low.products == half.products);
+  CHECK(low.of_rows > 0);
+  int dispatches = 0;
+  Training training(job);
+  for (const Submission& submission : all_submissions(training)) {
+    const Fragment& fragment = *submission.fragment;
+    for (const Op& op : fragment.ops) {
+      if (op.kind != OpKind::kDispatch) continue;
+      ++dispatches;
+      for (const std::int32_t tensor : {fragment.input(op, 0), fragment.output(op, 0)}) {
+        CHECK(fragment.tensors[tensor].dtype == DType::kFp8);
+        CHECK(fragment.tensors[tensor].scaling == Scaling::kMicro);
+      }
+      const double row = job.model.hidden * (1 + 1.0 / 32);
+      const double weights = op.phase == Phase::kForward ? 4.0 * job.model.experts.active : 0;
+      CHECK(op.payload.value == Approx(row + weights));
+    }
+  }
+  CHECK(low.of_rows <= dispatches);  // shared experts may have quantised the same tokens
+  CHECK(low.both == half.both - dispatches);
+  CHECK(low.of_columns == half.of_columns + dispatches);
+}
+
+TEST_CASE("norms and activations before MXFP8 products may write both copies") {
+  for (const DType dispatch : {DType::kBf16, DType::kFp8}) {
+    TrainingJob job = fp8_job(false, dispatch);
+    job.plan.scaling = Scaling::kMicro;
+    const Passes apart = passes_of(job);
+    job.plan.fused_quantise = true;
+    const Passes within = passes_of(job);
+    int fused = 0;
+    Training training(job);
+    for (const Submission& submission : all_submissions(training)) {
+      for (const Op& op : submission.fragment->ops) {
+        if ((op.kind != OpKind::kNorm && op.kind != OpKind::kActivation) || op.num_outputs == 1) continue;
+        ++fused;
+        CHECK(op.num_outputs == 3);
+        CHECK(op.shape.heads == kWithColumns);
+      }
+    }
+    CHECK(fused > 0);
+    CHECK(within.products == apart.products);
+    CHECK(within.both == apart.both - fused);
+    CHECK(within.of_rows == apart.of_rows);
+    CHECK(within.of_columns == apart.of_columns);
+  }
 }
 
 TEST_CASE("weights in BF16 are quantised once a step, whatever the number of microbatches") {

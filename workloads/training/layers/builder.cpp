@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/cost/separate_kernels.h"
 #include "workloads/training/layers/tensor_overlap.h"
 
 namespace moebius {
@@ -154,6 +155,11 @@ void FragmentBuilder::extend_last(TensorId output) {
   ++last.num_outputs;
   last.dtype = fragment_.tensors[output].dtype;  // says that there is a quantised copy
   last_writer_[output] = static_cast<std::int32_t>(fragment_.ops.size()) - 1;
+}
+
+void FragmentBuilder::extend_last_by_columns(TensorId output) {
+  extend_last(output);
+  fragment_.ops.back().shape.heads += kWithColumns;
 }
 
 }  // namespace moebius

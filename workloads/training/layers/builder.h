@@ -77,6 +77,7 @@ class FragmentBuilder {
   // Adds a further output to the last op (a fused quantised copy of its result). Only right after emitting
   // it.
   void extend_last(TensorId output);
+  void extend_last_by_columns(TensorId output);  // after that: the copy with scales along columns
 
   const Tensor& tensor(TensorId id) const { return fragment_.tensors[id]; }
   Tensor& tensor(TensorId id) { return fragment_.tensors[id]; }

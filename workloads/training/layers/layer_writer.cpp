@@ -185,14 +185,17 @@ TensorId LayerWriter::norm(TensorId x, Role role, int heads) {
   return y;
 }
 
-TensorId LayerWriter::quantised(TensorId x, DType dtype) {
-  const Tensor& original = builder().tensor(x);
+TensorId LayerWriter::quantised(TensorId x, DType dtype, bool for_product) {
+  const Tensor original = builder().tensor(x);
   if (element_bytes(dtype) >= 2 || original.dtype == dtype) return x;
+  const bool both_ways = for_product && builder().scaling != Scaling::kBlock;
   for (const auto& [copy, source] : pass_.quantised_from) {
-    if (source == x) return copy;
+    if (source == x && (!both_ways || pass_.columns_of.count(copy) > 0)) return copy;
   }
   const TensorId copy = builder().transient(original.rows, original.columns, dtype, original.role);
   pass_.quantised_from[copy] = x;
+  if (both_ways)
+    pass_.columns_of[copy] = builder().transient(original.rows, original.columns, dtype, original.role);
   const Fragment& fragment = builder().fragment();
   const Op& last = fragment.ops.back();
   const bool gates = (last.kind == OpKind::kNorm && last.shape.k == 1) ||
@@ -200,21 +203,17 @@ TensorId LayerWriter::quantised(TensorId x, DType dtype) {
   const bool can_fuse = (last.kind == OpKind::kNorm || last.kind == OpKind::kActivation) && !gates;
   if (plan().fused_quantise && can_fuse && fragment.output(last, 0) == x) {
     builder().extend_last(copy);
+    if (both_ways) builder().extend_last_by_columns(pass_.columns_of[copy]);
     return copy;
   }
-  const Role role = builder().tensor(x).role;
   Op op{.kind = OpKind::kQuantise,
         .dtype = dtype,
-        .role = role,
+        .role = original.role,
         .route = last.route >= 0 && fragment.output(last, 0) == x ? last.route : -1,
         .shape = {.m = rows(x), .n = columns(x)}};
   std::vector<TensorId> inputs{x}, outputs{copy};
   if (builder().scaling == Scaling::kTensor) inputs.push_back(largest(x, op));
-  if (builder().scaling != Scaling::kBlock) {
-    outputs.push_back(builder().transient(rows(x), columns(x), dtype, role));
-    pass_.columns_of[copy] = outputs.back();
-    op.shape.heads = kBothWays;
-  }
+  if (both_ways) outputs.push_back(pass_.columns_of[copy]), op.shape.heads = kBothWays;
   emit(op, inputs, outputs);
   return copy;
 }

@@ -54,7 +54,9 @@ class LayerWriter {
   TensorId gate(TensorId x, TensorId by);  // x times sigmoid(by): of each element, or one number a row
   TensorId activation(TensorId x, std::int64_t width, TensorId row_weights = kNoTensor);
   std::vector<TensorId> split(TensorId x, const std::vector<std::int64_t>& columns, Role role);
-  TensorId quantised(TensorId x, DType dtype);       // x itself for 16 and 32-bit formats
+  // x itself for 16 and 32-bit formats. What a product reads is made with what its weight gradient reads;
+  // what travels is not.
+  TensorId quantised(TensorId x, DType dtype, bool for_product = true);
   TensorId largest(TensorId x, const Op& quantise);  // magnitude, that this op will scale by
   TensorId enter_tensor_parallel(TensorId x);        // whole rows on every member
   TensorId leave_tensor_parallel(TensorId x);  // sum over members, cut by rows with sequence parallelism

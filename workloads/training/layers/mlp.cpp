@@ -45,7 +45,7 @@ struct Received {
 Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const MoeContext& moe) {
   const TrainingPlan& plan = writer.plan();
   const Model& model = writer.model();
-  const TensorId payload = writer.quantised(x, plan.dispatch);
+  const TensorId payload = writer.quantised(x, plan.dispatch, false);
   FragmentBuilder& builder = writer.builder();
   const Received received{
       builder.transient(moe.received, model.hidden, plan.dispatch, Role::kExperts),

@@ -241,7 +241,7 @@ void Reverse::compute_again(std::int32_t op_index) {
   builder().layer = layer;
 }
 
-TensorId Reverse::quantised(TensorId x, OpKind how, std::int32_t route) {
+TensorId Reverse::quantised(TensorId x, OpKind how, std::int32_t route, bool for_product) {
   const auto found = quantised_.find({x, how});
   if (found != quantised_.end()) return found->second;
   const Tensor& tensor = builder().tensor(x);
@@ -258,7 +258,7 @@ TensorId Reverse::quantised(TensorId x, OpKind how, std::int32_t route) {
     largest.dtype = DType::kBf16;
     emit(largest, {x}, {inputs.back()});
   }
-  if (plan().quantises_both_ways() && how == OpKind::kQuantise) {
+  if (for_product && plan().quantises_both_ways() && how == OpKind::kQuantise) {
     outputs.push_back(builder().transient(m, n, DType::kFp8, role));
     columns_of_[x] = outputs.back();
     op.shape.heads = kBothWays;

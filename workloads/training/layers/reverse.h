@@ -53,6 +53,7 @@ class Reverse {
   void reverse_concat(const Op& op);
   void reverse_rotary(const Op& op);
   void reverse_routed_exchange(const Op& op);
+  void travels_like(TensorId x, TensorId original);  // in its format, with its scales
   void reverse_collective(const Op& op);
   void reverse_exchange(const Op& op);
   void reverse_ring(const Op& merged);
@@ -69,7 +70,7 @@ class Reverse {
   void hand_gradient_on();
   void write_weight_gradient(const DeferredWeight& deferred);
   TensorId gradient_buffer(TensorId forward_weight, bool sum_over_tensor);
-  TensorId quantised(TensorId x, OpKind how, std::int32_t route);
+  TensorId quantised(TensorId x, OpKind how, std::int32_t route, bool for_product = true);
   TensorId by_columns(TensorId dy, std::int32_t route);
   bool needs_gradient(TensorId forward_tensor) const;
   bool sees_share_of_tokens(TensorId forward_operand) const;

@@ -194,8 +194,8 @@ void Reverse::reverse_unpermute(const Op& op) {
   const TensorId dtokens = gradient(out(op, 0));
   const TensorId drows = fresh_gradient(in(op, 0));
   Op back = like(op, OpKind::kUnpermuteGrad);
-  back.dtype = builder().tensor(drows).dtype =
-      builder().tensor(dtokens).dtype;  // copies stay in the bits they came in
+  travels_like(drows, dtokens);  // copies stay in the bits they came in
+  back.dtype = builder().tensor(drows).dtype;
   emit(back, {dtokens}, {drows});
   add_gradient(in(op, 0), drows);
 }
@@ -239,6 +239,11 @@ void Reverse::reverse_rotary(const Op& op) {
   add_gradient(in(op, 0), dx);
 }
 
+void Reverse::travels_like(TensorId x, TensorId original) {
+  builder().tensor(x).dtype = builder().tensor(original).dtype;
+  builder().tensor(x).scaling = builder().tensor(original).scaling;
+}
+
 // Dispatch and combine are each other's transpose. What comes back travels in the precision of the direction:
 // expert inputs and their like as dispatch, sums as combine. Weight gradients are written while it travels.
 void Reverse::reverse_routed_exchange(const Op& op) {
@@ -254,9 +259,9 @@ void Reverse::reverse_routed_exchange(const Op& op) {
   back.payload = {op.shape.n * element_bytes(back.dtype) + (from_dispatch ? weights : 0.0)};
   std::vector<TensorId> inputs, outputs;
   for (int i = 0; i < op.num_outputs; ++i) inputs.push_back(gradient(out(op, i)));
-  if (back.dtype == DType::kFp8) inputs[0] = quantised(inputs[0], OpKind::kQuantise, -1);
+  if (back.dtype == DType::kFp8) inputs[0] = quantised(inputs[0], OpKind::kQuantise, -1, false);
   for (int i = 0; i < op.num_inputs; ++i) outputs.push_back(fresh_gradient(in(op, i)));
-  if (!from_dispatch) builder().tensor(outputs[0]).dtype = back.dtype;
+  if (!from_dispatch) travels_like(outputs[0], inputs[0]);
   emit(back, inputs, outputs);
   for (int i = 0; i < op.num_inputs; ++i) add_gradient(in(op, i), outputs[i]);
   if (from_dispatch) flush_weights();
@@ -271,8 +276,7 @@ void Reverse::reverse_collective(const Op& op) {
   if (op.kind == OpKind::kAllReduce || of_message) return add_gradient(in(op, 0), dy);
   const TensorId dx = fresh_gradient(in(op, 0));
   // What was dispatched back is gathered as it came.
-  if (op.group == GroupRole::kExpertTensor && op.kind == OpKind::kReduceScatter)
-    builder().tensor(dx).dtype = builder().tensor(dy).dtype;
+  if (op.group == GroupRole::kExpertTensor && op.kind == OpKind::kReduceScatter) travels_like(dx, dy);
   Op back = like(op, op.kind == OpKind::kAllGather ? OpKind::kReduceScatter : OpKind::kAllGather);
   back.dtype = builder().tensor(dx).dtype;
   back.group = op.group;
