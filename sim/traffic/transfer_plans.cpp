@@ -15,6 +15,7 @@
 #include "sim/traffic/nodes_plans.h"
 #include "sim/traffic/wire_uses.h"
 #include "workloads/cost/clock_power.h"
+#include "workloads/schedule/context_part.h"
 #include "workloads/schedule/local_exchange.h"
 #include "workloads/schedule/peer.h"
 
@@ -141,7 +142,8 @@ std::shared_ptr<const TransferPlan> TransferPlans::plan(const Fragment& fragment
                 op.kind == OpKind::kAllToAll ? fragment.pair_bytes.get() : nullptr,
                 exchange_ ? std::max(op.num_inputs, op.num_outputs) : 0,
                 exchange_ ? op.dtype : DType::kBf16,
-                static_cast<std::uint8_t>(queue_of(op, sites_.fabric().spec()))};
+                static_cast<std::uint8_t>(queue_of(op, sites_.fabric().spec())),
+                is_ring_shift(op)};
   std::weak_ptr<const TransferPlan>& known = plans_[key];
   std::shared_ptr<const TransferPlan> plan = known.lock();
   if (!plan) {
@@ -200,7 +202,8 @@ TransferPlan TransferPlans::build(const Op& op, const Key& key, const Group& gro
 
 TransferPlan TransferPlans::collective(const Op& op, const Key& key, const GroupSites& sites) {
   CollectiveQuery query{.kind = op.kind, .algorithm = op.algorithm, .bytes = op.payload.value};
-  query.matrix = key.pairs;
+  const PairBytes ring = key.ring ? bytes_round_ring(sites.size(), op.payload.value) : PairBytes{};
+  query.matrix = key.ring ? &ring : key.pairs;
   const int channels = std::max<int>(0, op.units);
   query.most_sent = channels * sites_.channel_rate(sites);
   CollectiveChoice choice{op.kind,  op.group,        sites.size(), static_cast<int>(sites.nodes.size()),
@@ -230,7 +233,7 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
   if (by_structure && op.units == 0 && op.algorithm == Algorithm::kAuto &&
       cluster_.collectives != CollectiveSource::kStructure)
     start_by_library(plan, query, sites, choice);
-  if (key.pairs != nullptr && !plan.steps.empty())
+  if (query.matrix != nullptr && !plan.steps.empty())
     plan.slowest = static_cast<std::int16_t>(builder_.busiest_member(sites));
   choice.by_structure = by_structure || op.units < 0;
   choice.with_library = by_structure && cluster_.collectives != CollectiveSource::kStructure;

@@ -51,6 +51,7 @@ class TransferPlans {
     std::int32_t operands = 0;
     DType dtype = DType::kBf16;
     std::uint8_t queue = 0;
+    bool ring = false;  // an all-to-all in which each sends to the next alone
     auto operator<=>(const Key&) const = default;
   };
 

@@ -26,6 +26,9 @@ inline int ring_step(const Op& op) {
 inline constexpr std::int64_t kHeadsOut = 1;   // x[m,n] -> [m*size, n/size]: column block i goes to member i, rows member by member
 inline constexpr std::int64_t kHeadsBack = 2;  // and back: x[m,n] -> [m/size, n*size]
 inline constexpr std::int64_t kRingShift = 3;  // operands go to the next member as they are
+inline bool is_ring_shift(const Op& op) {
+  return op.kind == OpKind::kAllToAll && op.shape.k == kRingShift;
+}
 
 // Shape::k of a kAdd: o[m,n], lse[m,heads], o, lse -> o, lse: two attentions of the same queries to different keys as one.
 inline constexpr std::int64_t kMergeAttention = 3;

@@ -28,4 +28,11 @@ double PairBytes::largest_after() const {
   return most;
 }
 
+PairBytes bytes_round_ring(int ranks, double bytes) {
+  const auto n = static_cast<std::size_t>(ranks);
+  PairBytes pairs{ranks, std::vector<double>(n * n, 0)};
+  for (std::size_t from = 0; from < n; ++from) pairs.bytes[from * n + (from + 1) % n] = bytes;
+  return pairs;
+}
+
 }  // namespace moebius

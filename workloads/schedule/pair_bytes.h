@@ -21,6 +21,9 @@ struct PairBytes {
   double largest_after() const;
 };
 
+// Each sends so many to the next, the last to the first.
+PairBytes bytes_round_ring(int ranks, double bytes);
+
 using PairBytesPtr = std::shared_ptr<const PairBytes>;
 
 }  // namespace moebius

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "models/layer_math.h"
+#include "workloads/schedule/context_part.h"
 
 namespace moebius {
 
@@ -65,6 +66,7 @@ double sent_bytes(const Op& op, const Fragment& fragment, int group_size, int me
     return op.payload.value *
            static_cast<double>(rows_to_others(route, member, op.kind == OpKind::kDispatch));
   }
+  if (is_ring_shift(op)) return group_size > 1 ? op.payload.value : 0;
   if (op.kind == OpKind::kAllToAll && fragment.pair_bytes) return fragment.pair_bytes->sent(member);
   const double others = group_size > 0 ? (group_size - 1.0) / group_size : 0;
   return op.payload.value * others * (op.kind == OpKind::kAllReduce ? 2 : 1);

@@ -153,6 +153,21 @@ TEST_CASE("keys go one hop less than there are ranks, and their gradients all th
   }
 }
 
+// n + 1 calls a layer: a block alone, n - 2 times a block with gradients, gradients alone, and home. What
+// began only when the first call has ended would wait for the whole attention of the step.
+TEST_CASE("a block of keys and the gradients that travel with it are one call") {
+  TrainingJob job = gqa_job();
+  job.plan.cp = 4;
+  job.plan.context = ContextKind::kRing;
+  const FragmentPtr pass = first_pass(job, Phase::kBackward);
+  std::vector<int> tensors;
+  for (const Op& op : pass->ops)
+    if (op.group == GroupRole::kContext) tensors.push_back(op.num_inputs);
+  const std::vector<int> layer{2, 4, 4, 2, 2};
+  REQUIRE(tensors.size() == 2 * layer.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) CHECK(tensors[i] == layer[i % layer.size()]);
+}
+
 // Every step of the ring is attention of a member's rows to as many keys, causal: with s = 16 and n = 4, rows
 // 4, that is 4 * 5 / 2 = 10 pairs a step and 40 in all, where whole sequences have 16 * 17 / 2 / 4 = 34: the
 // diagonal counts once a step.

@@ -28,7 +28,6 @@ BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, 
                     {}};
   pass.builder.scaling = input.plan->scaling;
   pass.builder.launch = input.plan->launch;
-  pass.builder.pair_bytes = forward.builder.pair_bytes;
   pass.builder.tensor_chunks = input.plan->tp_chunks;
   pass.builder.fusions = input.plan->fusions;
   if (options.split) {

@@ -8,15 +8,6 @@
 namespace moebius {
 namespace {
 
-// Keys and values of one member, of all its heads.
-std::int64_t key_columns(const LoweringInput& input) {
-  const Model& model = *input.model;
-  if (model.attention == AttentionKind::kMla)
-    return std::int64_t{model.heads / input.plan->tp} *
-           (model.mla.nope_dim + model.mla.rope_dim + model.mla.v_dim);
-  return std::int64_t{2} * (model.kv_heads / input.plan->tp) * model.head_dim;
-}
-
 TensorId fresh_like(FragmentBuilder& builder, TensorId x) {
   const Tensor like = builder.tensor(x);
   return builder.transient(like.rows, like.columns, like.dtype, like.role);
@@ -40,18 +31,6 @@ std::pair<TensorId, TensorId> merge(LayerWriter& writer, const CoreHeads& heads,
 }
 
 }  // namespace
-
-PairBytesPtr ring_bytes(const LoweringInput& input) {
-  const TrainingPlan& plan = *input.plan;
-  const std::int64_t rows = input.workload->micro_batch * input.workload->sequence_length / plan.cp;
-  const double bytes = static_cast<double>(rows * key_columns(input)) * element_bytes(DType::kBf16);
-  PairBytes pairs{plan.cp, std::vector<double>(static_cast<std::size_t>(plan.cp) * plan.cp, 0)};
-  for (int from = 0; from < plan.cp; ++from) {
-    const int to = (from + 1) % plan.cp;
-    pairs.bytes[static_cast<std::size_t>(from) * plan.cp + to] = bytes;
-  }
-  return std::make_shared<const PairBytes>(std::move(pairs));
-}
 
 // While a rank attends to one block of keys, the next one comes and it hands its own on; the block after that
 // may come when the one before has been used: there is room for two (Liu et al. 2023; Megatron-Core's and

@@ -108,10 +108,6 @@ std::int64_t tokens_per_rank(const LoweringInput& input);
 // (TrainingPlan::cut_messages): the rows of `member`, as many as the op says.
 void cut_message(Op& send, const TrainingPlan& plan, int member);
 
-// What a member of a context group passes to the next one in a step of the ring: keys and values of its
-// tokens.
-PairBytesPtr ring_bytes(const LoweringInput& input);
-
 // Most copies that one expert takes of the tokens of one rank: the plan's capacity times the mean, rounded up
 // (Fedus et al., Switch Transformer, equation 3); 0: no limit.
 int capacity_of(const TrainingPlan& plan, const Experts& experts, std::int64_t tokens);

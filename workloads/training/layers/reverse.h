@@ -58,6 +58,7 @@ class Reverse {
   void reverse_exchange(const Op& op);
   void reverse_ring(const Op& merged);
   std::vector<TensorId> shift(const Op& like_op, const std::vector<TensorId>& x);
+  void send_on(const Op& like_op, bool with_block, std::vector<TensorId>& block, std::vector<TensorId>& sums);
   std::vector<TensorId> sums(const std::vector<TensorId>& a, const std::vector<TensorId>& b);
   void receive_gradient(const Op& op);
   void gather_message(TensorId part, TensorId whole);

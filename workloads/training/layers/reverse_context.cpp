@@ -1,4 +1,6 @@
 // The reverse of attention over a ring, and of an exchange of heads.
+#include <algorithm>
+
 #include "hw/error.h"
 #include "workloads/schedule/context_part.h"
 #include "workloads/training/layers/reverse.h"
@@ -19,7 +21,7 @@ void Reverse::reverse_exchange(const Op& op) {
   add_gradient(in(op, 0), dx);
 }
 
-// Two tensors to the next member.
+// Tensors to the next member, all in one call.
 std::vector<TensorId> Reverse::shift(const Op& like_op, const std::vector<TensorId>& x) {
   std::vector<TensorId> y;
   Op op = like(like_op, OpKind::kAllToAll);
@@ -34,6 +36,18 @@ std::vector<TensorId> Reverse::shift(const Op& like_op, const std::vector<Tensor
   return y;
 }
 
+// A step's block, unless nobody needs it any more, and the sums that travel with it.
+void Reverse::send_on(const Op& like_op, bool with_block, std::vector<TensorId>& block,
+                      std::vector<TensorId>& sums) {
+  const std::size_t of_block = with_block ? block.size() : 0;
+  std::vector<TensorId> sent(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(of_block));
+  sent.insert(sent.end(), sums.begin(), sums.end());
+  const std::vector<TensorId> come = shift(like_op, sent);
+  const auto after_block = come.begin() + static_cast<std::ptrdiff_t>(of_block);
+  std::copy(come.begin(), after_block, block.begin());
+  sums.assign(after_block, come.end());
+}
+
 std::vector<TensorId> Reverse::sums(const std::vector<TensorId>& a, const std::vector<TensorId>& b) {
   std::vector<TensorId> y;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -46,8 +60,10 @@ std::vector<TensorId> Reverse::sums(const std::vector<TensorId>& a, const std::v
 }
 
 // All steps at once, where the walk meets the last op of the ring: keys and values go round again, and with
-// each block the sums of its gradients, one step behind and one hop further, home to who holds it. Every step
-// takes the final result and its lse, from which the probabilities follow.
+// each block the sums of its gradients, one step behind and one hop further, home to who holds it. Both go in
+// one call beside the step's attention (Transformer Engine's p2p): a second one, that comes when the first
+// has ended, would find no multiprocessor until the attention has. Every step takes the final result and its
+// lse, from which the probabilities follow.
 void Reverse::reverse_ring(const Op& merged) {
   std::vector<const Op*> steps;
   const Op* op = &merged;
@@ -66,8 +82,7 @@ void Reverse::reverse_ring(const Op& merged) {
   std::vector<TensorId> block{value(in(first, 1)), value(in(first, 2))}, travelling;
   for (std::size_t step = 0; step < steps.size(); ++step) {
     const std::vector<TensorId> here = block;
-    if (step + 1 < steps.size()) block = shift(sent_on, here);
-    if (step > 0) travelling = shift(sent_on, travelling);
+    send_on(sent_on, step + 1 < steps.size(), block, travelling);
     Op back = like(first, OpKind::kAttentionGrad);
     back.match = kRingStep + static_cast<std::uint32_t>(step);
     const std::vector<TensorId> grads{fresh_gradient(in(first, 0)), fresh_gradient(in(first, 1)),

@@ -28,7 +28,6 @@ class StageWriter {
     pass.builder.fusions = plan().fusions;
     if (plan().communication_sms > 0)
       pass.builder.compute_units = static_cast<std::int16_t>(-plan().communication_sms);
-    if (plan().zigzag()) pass.builder.pair_bytes = ring_bytes(input);
   }
 
   void write() {
