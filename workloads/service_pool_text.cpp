@@ -4,6 +4,7 @@
 
 #include "workloads/job.h"
 #include "workloads/report/number_text.h"
+#include "workloads/serving/serving.h"
 
 namespace moebius {
 namespace {
@@ -24,7 +25,7 @@ std::string degrees(const ServingPlan& plan) {
   std::string text = fmt::format("dp {}, tp {}", plan.replicas(), plan.tp);
   if (plan.cp > 1) text += fmt::format(", cp {}", plan.cp);
   if (plan.pp > 1) text += fmt::format(", pp {}", plan.pp);
-  if (plan.ep > 1) text += fmt::format(", ep {}", plan.ep);
+  if (plan.ranks_of_route() > 1) text += ", " + expert_degrees(plan);
   return text;
 }
 

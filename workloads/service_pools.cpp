@@ -13,6 +13,7 @@
 #include "models/model.h"
 #include "workloads/job.h"
 #include "workloads/service_drafter.h"
+#include "workloads/serving/serving.h"
 #include "workloads/serving/shared_experts.h"
 
 namespace moebius {
@@ -155,8 +156,9 @@ Bytes cache_room(const ServicePlan& service, Bytes capacity, Bytes weights, Byte
 }
 
 std::string layout_text(const ServingPlan& plan) {
-  return fmt::format("tp {}, ep {}{}", plan.tp, plan.ep,
-                     plan.tp == 1 && plan.ep == 1 ? ": whole weights on each rank" : "");
+  const bool whole = plan.tp == 1 && plan.ranks_of_route() == 1;
+  return fmt::format("tp {}, {}{}", plan.tp, expert_degrees(plan),
+                     whole ? ": whole weights on each rank" : "");
 }
 
 // What a device of a stage holds.
@@ -221,7 +223,7 @@ std::unique_ptr<Job> drafter_of(const Scenario& whole, const ServicePhase& phase
   if (whole.service.speculation.drafts == 0) return nullptr;
   const std::shared_ptr<const Model>& given = whole.service.engine.draft_model;
   ServicePhase its = phase;
-  if (given && given->experts.routed == 0) its.plan.ep = 1;
+  if (given && given->experts.routed == 0) its.plan.ep = its.plan.expert_parts = 1;
   Scenario scenario = alone(whole, its);
   scenario.model = given ? *given : served_model(module_of(whole.model), its.plan);
   return job_of(std::move(scenario));

@@ -189,6 +189,31 @@ TEST_CASE("replicas of two ranks each that share experts give the same answers, 
   }
 }
 
+// Replicas with fewer rows are padded to the longest, and those with nothing to do take part. Weights that
+// are drawn depend on how they are cut: answers are compared among schedules.
+TEST_CASE("replicas whose ranks share each expert by columns give the same answers, however scheduled") {
+  for (const AttentionKind attention : {AttentionKind::kGqa, AttentionKind::kMla}) {
+    for (const int tp : {1, 2}) {
+      INFO("attention " << static_cast<int>(attention) << " on tp " << tp);
+      CarriedService service = small(attention);
+      ServingPlan& plan = service.pools[0].plan;
+      plan.tp = tp, plan.dp = 2, plan.expert_parts = 2 * tp;
+      service.pools[0].rules.instance.replicas = 2;
+      const Tokens tokens = answered(service).tokens;
+      CHECK(answered(in_two_pools(service)).tokens == tokens);
+      replica_of(service).max_running = 1;
+      CHECK(answered(service).tokens == tokens);
+      replica_of(service).max_running = 3;
+      replica_of(service).chunked = true;
+      replica_of(service).policy = BatchPolicy::kMixed;
+      replica_of(service).token_budget = 7;
+      CHECK(answered(service).tokens == tokens);
+      service.workload.popularity = {};  // dealt over the rows of both, padding among them
+      CHECK(answered(service).iterations > 0);
+    }
+  }
+}
+
 TEST_CASE("where replicas send a request by the tokens of others changes no answer") {
   for (const ReplicaBalance balance :
        {ReplicaBalance::kRoundRobin, ReplicaBalance::kRequests, ReplicaBalance::kTokens}) {

@@ -216,6 +216,17 @@ TEST_CASE("whole experts on ranks of one replica are refused at the phase that h
   refused(" --set /plan/decode/ep/degree=1 --set /plan/prefill/ep/degree=2", "/plan/prefill" + what);
 }
 
+TEST_CASE("experts that replicas share by columns are executed where no rank has whole ones") {
+  const std::string file = "run --executor host " + test::scenario_file("smoke/serve-small.json") +
+                           " --set /plan/decode/attention/dp=4 --set /plan/decode/attention/tp=1";
+  const auto run = test::run_moebius(file + " --set /plan/decode/ep/degree=2 --set /plan/decode/ep/tp=2");
+  CHECK(run.exit_code == 1);
+  CHECK(run.err.find("/plan/decode/ep/degree: experts that ranks of several replicas share both whole and by "
+                     "columns are simulated only (expected 1 with ep/tp 2, found 2)") != std::string::npos);
+  CHECK(test::run_moebius(file + " --set /plan/decode/ep/degree=1 --set /plan/decode/ep/tp=4").exit_code ==
+        0);
+}
+
 TEST_CASE("a batch on a pool of experts says how it is carried out") {
   const auto run = test::run_moebius("run --executor host " + test::scenario_file("smoke/serve-afd.json"));
   CHECK(run.exit_code == 2);

@@ -31,6 +31,37 @@ TEST_CASE("degrees of serving that do not fit are refused with the numbers") {
                              "themselves or whole with those of others"));
 }
 
+TEST_CASE("ranks that share each expert by columns are whole replicas that gather their tokens") {
+  const auto columns = [](const char* experts, const char* attention = R"({"tp": 1})",
+                          const char* pointer = "/plan/phase", const char* value = "decode") {
+    return refusal(kLarge, {{"/plan/phase", "decode"},
+                            {"/plan/decode/attention", attention},
+                            {"/plan/decode/ep", experts},
+                            {pointer, value}});
+  };
+  CHECK(columns(R"({"degree": 1, "tp": 8})") == "");
+  CHECK_THAT(columns(R"({"degree": 2, "tp": 2})", R"({"tp": 8})"),
+             Catch::EndsWith("/plan/decode: ep/tp 2: of the 8 ranks of a replica that share experts by 2, as "
+                             "many have columns of each as are left; expected 4"));
+  CHECK_THAT(
+      columns(R"({"degree": 3, "tp": 2})", R"({"tp": 4})"),
+      Catch::EndsWith("/plan/decode: ep 3 x tp 2 = 6 ranks share experts, which whole replicas of tp 4 "
+                      "are not: expected a multiple of 4"));
+  CHECK_THAT(columns(R"({"degree": 4, "tp": 8})"),
+             Catch::EndsWith("/plan/decode: ep 4 x tp 8 spreads experts over 32 ranks, of which dp 16 x tp 1 "
+                             "has 16: expected an ep degree of at most 2"));
+  CHECK_THAT(columns(R"({"degree": 1, "tp": 8, "dispatch": "deepep"})"),
+             Catch::EndsWith("/plan/decode: ep/dispatch \"deepep\" takes tokens to whole experts, and with "
+                             "ep/tp 8 ranks gather them: expected \"all-gather\" or \"auto\""));
+  CHECK_THAT(columns(R"({"degree": 1, "tp": 8})", R"({"tp": 1})", "/plan/decode/two_batch_overlap", "true"),
+             Catch::EndsWith("/plan/decode: two_batch_overlap with ep/tp 8, whose ranks gather all tokens in "
+                             "line: expected false, or ep/tp 1"));
+  CHECK_THAT(columns(R"({"degree": 1, "tp": 8})", R"({"tp": 1})", "/model",
+                     R"({"base": "deepseek-v3", "experts": {"width": 2044}})"),
+             Catch::EndsWith("/plan/decode/ep/tp: degree 8 does not divide the 2044 columns of an expert of "
+                             "deepseek-v3 (changed)"));
+}
+
 TEST_CASE("a service whose weights do not fit cannot be told to run all the same") {
   CHECK(refusal(kSmall, "/plan/memory", "report") == "");
   check(kApart, "/plan/memory", "report",

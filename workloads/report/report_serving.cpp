@@ -110,9 +110,10 @@ std::string formats_text(const Model& model, const ServingPlan& plan) {
 
 void plan_line(Out out, const Report& report) {
   const ServingPlan& plan = report.scenario->serving;
-  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · ep {}{}, {}\n\n", report.scenario->model.id,
+  fmt::format_to(out, "{} on {} {}, attention dp {} x tp {} · {}{}, {}\n\n", report.scenario->model.id,
                  grouped(plan.ranks()), report.scenario->cluster->pools.front().accelerator.id, plan.dp,
-                 plan.tp, plan.ep, exchange_text(plan), formats_text(report.scenario->model, plan));
+                 plan.tp, expert_degrees(plan), exchange_text(plan),
+                 formats_text(report.scenario->model, plan));
 }
 
 std::string_view role_text(PoolRole role) {
@@ -140,10 +141,10 @@ void phase_lines(Out out, const Report& report) {
     }
     const std::string cut = phase.plan.cp > 1 ? fmt::format(" x cp {}", phase.plan.cp) : "",
                       stages = phase.plan.pp > 1 ? fmt::format("pp {} x ", phase.plan.pp) : "";
-    fmt::format_to(out, "{} on {} {}: {} instance{} of {}dp {}{} x tp {} · ep {}\n", role_text(phase.role),
+    fmt::format_to(out, "{} on {} {}: {} instance{} of {}dp {}{} x tp {} · {}\n", role_text(phase.role),
                    grouped(phase.instances * phase.plan.devices()), pool.accelerator.id,
                    grouped(phase.instances), phase.instances == 1 ? "" : "s", stages, phase.plan.replicas(),
-                   cut, phase.plan.tp, phase.plan.ep);
+                   cut, phase.plan.tp, expert_degrees(phase.plan));
   }
   fmt::format_to(out, "\n");
 }

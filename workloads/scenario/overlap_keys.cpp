@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "workloads/cost/exchange_model.h"
+#include "workloads/scenario/expert_columns_keys.h"
 
 namespace moebius {
 
@@ -24,6 +25,7 @@ void set_overlap(const PhaseKeys& keys, PhaseOverlap& overlap) {
 
 void check_overlap(const PhaseKeys& keys, const PhaseOverlap& overlap, const ServingPlan& plan,
                    const Place& phase) {
+  check_expert_columns(keys, plan, phase);
   if (keys.communication_cores > 0 && keys.exchange != Algorithm::kHierarchical)
     phase.fail(
         fmt::format("ep/communication_sms {} for a dispatch that holds no cores while tokens travel; "

@@ -7,6 +7,7 @@
 
 #include "workloads/scenario/cache_keys.h"
 #include "workloads/scenario/expert_balance_keys.h"
+#include "workloads/scenario/expert_columns_keys.h"
 #include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
@@ -44,6 +45,7 @@ void require_same(Section& prefill, const PhaseKeys& found, const PhaseKeys& dec
   same("dp", found.dp, decode.dp);
   same("tp", found.tp, decode.tp);
   same("ep", found.ep, decode.ep);
+  same("ep/tp", found.expert_tp, decode.expert_tp);
   same("cp", found.cp > 1 ? found.cp : 0, decode.cp);
   if (found.pp > 0 && found.pp != std::max(1, decode.pp))
     prefill.place_of("pp").fail(
@@ -71,8 +73,9 @@ void check_degrees(ServingPlan& plan, const Scenario& scenario, const Document& 
   require(document, std::int64_t{plan.dp} * plan.tp <= devices, at,
           "dp {} x tp {} = {} ranks do not fit on the {} devices of pool \"{}\"", plan.dp, plan.tp,
           std::int64_t{plan.dp} * plan.tp, devices, pools.front().name);
-  require(document, plan.ranks() % plan.ep == 0, "/plan/decode/ep/degree",
-          "expert-parallel degree {} does not divide the dp {} x tp {} = {} ranks", plan.ep, plan.dp, plan.tp,
+  require(document, plan.ranks() % plan.ranks_of_route() == 0, "/plan/decode/ep/degree",
+          "expert-parallel degree {}{} does not divide the dp {} x tp {} = {} ranks", plan.ep,
+          plan.gathers_tokens() ? fmt::format(" x tp {}", plan.expert_parts) : "", plan.dp, plan.tp,
           plan.ranks());
 }
 
@@ -92,14 +95,19 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   if (model.dense_width > 0) divides(plan.tp, model.dense_width, tp, "columns of a dense MLP");
   const bool moe = model.experts.routed > 0;
   const std::string ep = phase + "/ep/degree";
+  require(document, moe || !plan.gathers_tokens(), phase + "/ep/tp",
+          "{} ranks share each expert of {}, which has none", plan.expert_parts, model.id);
   require(document, moe || plan.ep == 1 || plan.experts_apart(), ep,
           "expert-parallel degree {} for {}, which has no experts", plan.ep, model.id);
   if (moe) check_slots(plan, model, place_at(document, ep));
-  require(document, !moe || plan.tp % plan.ep == 0 || plan.ep % plan.tp == 0, ep,
+  const bool whole = plan.gathers_tokens() || plan.tp % plan.ep == 0 || plan.ep % plan.tp == 0;
+  require(document, !moe || whole, ep,
           "expert-parallel degree {} is neither a part nor a multiple of tp {}: the ranks of a replica share "
           "experts among themselves or whole with those of others",
           plan.ep, plan.tp);
-  if (moe) divides(plan.expert_tp(), model.experts.width, tp, "columns of an expert");
+  if (moe)
+    divides(plan.expert_tp(), model.experts.width, plan.gathers_tokens() ? phase + "/ep/tp" : tp,
+            "columns of an expert");
   require(document, model.attention_chunk == 0 || model.attention != AttentionKind::kMla, "/model",
           "{} attends in chunks over latents, which is not served", model.id);
   require(document, model.attention_chunk % plan.block_tokens == 0, "/plan/cache/block_tokens",
@@ -137,10 +145,10 @@ void check_batch(Scenario& scenario, const Document& document) {
           "{} sequences of {} tokens are more than the 2^31 that a cache counts", plan.max_batch,
           work.input.high + work.output.high);
   const double copies = static_cast<double>(std::max<std::int64_t>(plan.token_budget, work.input.high)) *
-                        plan.ep * std::max(1, scenario.model.experts.active);
+                        plan.ranks_of_route() * std::max(1, scenario.model.experts.active);
   require(document, copies < 0x1p31, "/plan/prefill/token_budget",
           "{} tokens on each of {} ranks, to {} experts each, are more than the 2^31 copies of one dispatch",
-          plan.token_budget, plan.ep, scenario.model.experts.active);
+          plan.token_budget, plan.ranks_of_route(), scenario.model.experts.active);
 }
 
 }  // namespace
@@ -167,12 +175,14 @@ PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& fr
   Section experts = phase.object("ep", false, "expert parallelism");
   degrees.ep =
       experts.whole("degree", {0, kMostRanks}, otherwise.ep, "ranks that share the experts of a layer");
-  degrees.placed = degrees.placed || experts.given("degree");
+  read_expert_columns(experts, degrees);
+  degrees.placed = degrees.placed || experts.given("degree") || experts.given("tp");
   degrees.shared_experts = read_shared_experts(experts);
   read_overlap(phase, experts, degrees);
   // Frameworks need to be told how tokens travel to experts that stand apart, or beside another half batch.
   const bool told = degrees.two_batch || !degrees.expert_pool.empty();
   degrees.exchange = read_dispatch(experts, told ? Algorithm::kAuto : framework.dispatch);
+  degrees.exchange_given = experts.given("dispatch");
   experts.finish();
   return degrees;
 }
@@ -289,7 +299,12 @@ void check_serving(Scenario& scenario, const Document& document) {
   check_tiers(scenario, document);
   check_formats(scenario, document);
   if (scenario.service.phases.empty()) {
-    if (scenario.service.decode.expert_pool.empty()) {
+    const PhaseKeys& decode = scenario.service.decode;
+    const Place place = place_at(document, "/plan/decode");
+    set_expert_columns(decode, scenario.serving, place);
+    check_expert_columns(decode, scenario.serving, place);
+    check_expert_columns(scenario.service.prefill, scenario.serving, place_at(document, "/plan/prefill"));
+    if (decode.expert_pool.empty()) {
       check_degrees(scenario.serving, scenario, document);
     } else {
       place_separate_experts(scenario, document);
@@ -303,7 +318,7 @@ void check_serving(Scenario& scenario, const Document& document) {
     check_model(phase.plan, scenario.model, document, pointer);
     if (const auto& drafts = scenario.service.engine.draft_model) {
       ServingPlan plan = phase.plan;
-      if (drafts->experts.routed == 0) plan.ep = 1;
+      if (drafts->experts.routed == 0) plan.ep = plan.expert_parts = 1;
       check_model(plan, *drafts, document, pointer);
     }
   }

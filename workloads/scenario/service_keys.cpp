@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "workloads/scenario/engine_keys.h"
 #include "workloads/scenario/expert_balance_keys.h"
+#include "workloads/scenario/expert_columns_keys.h"
 #include "workloads/scenario/overlap_keys.h"
 #include "workloads/scenario/separation_keys.h"
 #include "workloads/scenario/served_stage_keys.h"
@@ -203,6 +204,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   plan.attend_by = keys.attend_by;
   check_cut_prompts(phase, keys, place);
   check_attention(scenario.model, keys, place);
+  set_expert_columns(keys, plan, place);
   set_shared_experts(scenario, keys, plan, place);
   plan.pp = std::max(1, keys.pp);
   const Pool& pool = scenario.cluster->pools[phase.pool];
@@ -216,14 +218,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
     set_experts_apart(scenario, keys, phase, place);
     return phase;
   }
-  plan.dp = plan.tp > 1 ? std::max(1, plan.ep / plan.tp) : std::max(plan.ep, plan.cp);
-  if (plan.cp > 1 && (plan.dp % plan.cp != 0 || plan.dp % plan.ep != 0))
-    place.fail(
-        fmt::format("experts over {} ranks, prompts over {}: neither divides the other", plan.ep, plan.cp));
-  if (dp % plan.replicas() != 0)
-    place.fail(fmt::format("{} replicas share experts by {}: that does not divide dp {}", plan.replicas(),
-                           plan.ep, dp));
-  phase.instances = dp / plan.replicas();
+  phase.instances = set_instance(plan, dp, place);
   set_overlap(keys, plan.prefill_overlap);
   plan.decode_overlap = plan.prefill_overlap;
   check_overlap(keys, plan.decode_overlap, plan, place);
@@ -323,7 +318,8 @@ void set_only_phase(Scenario& scenario, const Place& at_prefill, const Place& at
   PhaseKeys keys = decodes ? service.decode : service.prefill;
   const PhaseKeys& other = decodes ? service.prefill : service.decode;
   if (!keys.placed && other.placed)
-    keys.pool = other.pool, keys.dp = other.dp, keys.tp = other.tp, keys.ep = other.ep;
+    keys.pool = other.pool, keys.dp = other.dp, keys.tp = other.tp, keys.ep = other.ep,
+    keys.expert_tp = other.expert_tp;
   if (!keys.placed && keys.pp == 0) keys.pp = other.pp;
   service.phases = {phase_of(scenario, service.does, keys, decodes ? at_decode : at_prefill)};
 }

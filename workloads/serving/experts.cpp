@@ -14,6 +14,24 @@ class ReplicatedMoe {
         experts_(route->experts_per_rank()),
         rows_(std::max(1, member < 0 ? route->max_rows_of_rank() : route->rows_of_rank(member))) {}
 
+  // Of `longest` rows of each of the ranks that share experts, its own among them.
+  TensorId write_gathered(TensorId x, std::int64_t longest) {
+    const TensorId normed = w_.norm(x, Role::kMlpNorm);
+    const DType travels = w_.plan().dispatch;
+    TensorId tokens, weights;
+    if (travels == DType::kFp4) {  // which the router does not read
+      weights = gather(write_gate(w_, normed, route_), longest);
+      tokens = gather(w_.quantised(normed, travels), longest);
+    } else {
+      tokens = gather(normed, longest);
+      weights = write_gate(w_, tokens, route_);
+    }
+    TensorId result = scatter(experts(tokens, weights), w_.rows(x), longest);
+    if (model_.experts.shared_width > 0)
+      result = w_.add(result, write_shared_experts(w_, normed, Cut::kNone));
+    return w_.add_block(x, result);
+  }
+
   TensorId write(TensorId x) {
     const TensorId normed = w_.norm(x, Role::kMlpNorm);
     TensorId part = experts(normed, write_gate(w_, normed, route_));
@@ -22,6 +40,24 @@ class ReplicatedMoe {
   }
 
  private:
+  // Those that share each expert are neighbours, and those that have others as many ranks apart: the rows of
+  // all follow each other by rank.
+  TensorId gather(TensorId x, std::int64_t longest) {
+    const TrainingPlan& plan = w_.plan();
+    const std::int64_t part = longest * plan.expert_tp;
+    x = w_.collective(OpKind::kAllGather, GroupRole::kExpertTensor, w_.expert_lane(), x, part);
+    if (plan.ep == 1) return x;
+    return w_.collective(OpKind::kAllGather, GroupRole::kExpert, w_.expert_lane(), x, part * plan.ep);
+  }
+
+  TensorId scatter(TensorId x, std::int64_t own, std::int64_t longest) {
+    const TrainingPlan& plan = w_.plan();
+    if (plan.ep > 1)
+      x = w_.collective(OpKind::kReduceScatter, GroupRole::kExpert, w_.expert_lane(), x,
+                        longest * plan.expert_tp);
+    return w_.collective(OpKind::kReduceScatter, GroupRole::kExpertTensor, w_.expert_lane(), x, own);
+  }
+
   TensorId transient(std::int64_t rows, std::int64_t columns, DType dtype, Role role) {
     return w_.builder().transient(rows, columns, dtype, role);
   }
@@ -42,9 +78,11 @@ class ReplicatedMoe {
 
   TensorId experts(TensorId x, TensorId weights) {
     const std::int64_t h = model_.hidden;
-    const TensorId copies = transient(rows_, h, DType::kBf16, Role::kExperts);
+    const DType dtype = w_.builder().tensor(x).dtype;
+    const TensorId copies = transient(rows_, h, dtype, Role::kExperts);
     const TensorId row_weights = transient(rows_, 1, DType::kFp32, Role::kExperts);
     w_.emit({.kind = OpKind::kPermute,
+             .dtype = dtype,
              .role = Role::kExperts,
              .route = route_,
              .shape = {.m = rows_, .n = h, .k = model_.experts.active}},
@@ -76,6 +114,11 @@ class ReplicatedMoe {
 
 TensorId write_replicated_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, int member) {
   return ReplicatedMoe(writer, route, member).write(x);
+}
+
+TensorId write_gathered_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, int member,
+                            std::int64_t longest) {
+  return ReplicatedMoe(writer, route, member).write_gathered(x, longest);
 }
 
 }  // namespace moebius

@@ -94,21 +94,38 @@ int IterationRoutes::popularity_of(std::int32_t name) const {
   return static_cast<int>(std::lower_bound(versions_.begin(), versions_.end(), version) - versions_.begin());
 }
 
-const Batch& IterationRoutes::batch_of(int group, int source) const {
-  const int rank = group * job_.plan.ep + source;
+const Batch& IterationRoutes::batch_of(int group, int member) const {
+  const int rank = group * job_.plan.ranks_of_route() + member;
   return *batches_[job_.plan.cuts_rows() ? rank : rank / job_.plan.tp];
+}
+
+// Ranks of one replica have the same tokens: they count once. What ranks gather has one source.
+int IterationRoutes::members() const {
+  const ServingPlan& plan = job_.plan;
+  if (plan.gathers_tokens()) return plan.ranks_of_route();
+  return plan.replicated_experts() ? 1 : plan.ep;
+}
+
+std::int32_t IterationRoutes::rows_of(const Batch& batch) const {
+  return places_padding_ && job_.plan.gathers_tokens() ? static_cast<std::int32_t>(batch.rows())
+                                                       : choosing_rows(batch);
+}
+
+std::int64_t IterationRoutes::longest(int group) const {
+  std::int64_t rows = 0;
+  for (int member = 0; member < members(); ++member) rows = std::max(rows, batch_of(group, member).rows());
+  return rows;
 }
 
 // Balanced routes do not see whose tokens they are: counts alone, so that equal iterations share a route.
 TokenRuns IterationRoutes::runs_of(int group) const {
   const bool balanced = job_.workload.popularity.kind == PopularityKind::kBalanced;
   std::vector<TokenRun> runs;
-  // Ranks of one replica have the same tokens: they count once.
-  const int sources = job_.plan.replicated_experts() ? 1 : job_.plan.ep;
-  for (int source = 0; source < sources; ++source) {
-    const Batch& batch = batch_of(group, source);
+  for (int member = 0; member < members(); ++member) {
+    const Batch& batch = batch_of(group, member);
+    const int source = source_of(member);
     if (balanced) {
-      runs.push_back({source, 0, 0, choosing_rows(batch)});
+      runs.push_back({source, 0, 0, rows_of(batch)});
       continue;
     }
     for (const BatchSequence& s : batch.sequences) add_runs(source, s, runs);
@@ -131,10 +148,12 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
   const bool balanced = job_.workload.popularity.kind == PopularityKind::kBalanced;
   if (runs.empty()) {
     runs = runs_of(group);
-    for (int source = 0; source < job_.plan.ep; ++source) {
-      const Batch& batch = batch_of(group, source);
-      most = std::max(most, balanced ? choosing_rows(batch) : static_cast<int>(batch.rows()));
+    std::vector<int> rows(members());
+    for (int member = 0; member < members(); ++member) {
+      const Batch& batch = batch_of(group, member);
+      rows[source_of(member)] += balanced ? rows_of(batch) : static_cast<int>(batch.rows());
     }
+    most = *std::max_element(rows.begin(), rows.end());
   }
   const Experts& experts = job_.model.experts;
   const bool draws_always = loads_ != nullptr && loads_->draws_always;
@@ -165,15 +184,14 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
 // Tokens without names, where all sources have as many; otherwise the first ones of a request a source.
 TokenRuns IterationRoutes::counted_runs(int group, int& most) const {
   std::vector<TokenRun> runs;
-  const int sources = job_.plan.replicated_experts() ? 1 : job_.plan.ep;
-  bool equal = true;
-  for (int source = 0; source < sources; ++source) {
-    const Batch& batch = batch_of(group, source);
-    runs.push_back({source, source, 0, choosing_rows(batch)});
-    most = std::max(most, runs.back().count);
+  bool equal = !job_.plan.gathers_tokens();
+  for (int member = 0; member < members(); ++member) {
+    const Batch& batch = batch_of(group, member);
+    runs.push_back({source_of(member), member, 0, rows_of(batch)});
+    most = job_.plan.gathers_tokens() ? most + runs.back().count : std::max(most, runs.back().count);
     equal = equal && runs.back().count == runs.front().count;
   }
-  return equal && sources == job_.plan.ep ? TokenRuns() : TokenRuns(std::move(runs));
+  return equal && members() == job_.plan.ep ? TokenRuns() : TokenRuns(std::move(runs));
 }
 
 RoutePtr IterationRoutes::drawn(int group, int layer) {

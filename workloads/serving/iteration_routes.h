@@ -60,12 +60,20 @@ class IterationRoutes {
   using PlacedExperts = std::function<ExpertSlotsPtr(int layer)>;
   void use_places(PlacedExperts places) { places_ = std::move(places); }
 
+  // Rows of padding choose experts each for itself, so that every row has its place: for executors.
+  void place_padding() { places_padding_ = true; }
+
   void begin(const std::vector<BatchPtr>& batches);  // by replica
-  // Of the expert group that stands at ranks group * ep ... Of a replica of several ranks, each is the whole.
+  // Of the group of ranks whose tokens choose together. Of a replica of several ranks, each is the whole.
   RoutePtr get(int group, int layer);
+  // Of the ranks of that group, the most that one has.
+  std::int64_t longest(int group) const;
 
  private:
-  const Batch& batch_of(int group, int source) const;  // that this member of the group sends to experts
+  const Batch& batch_of(int group, int member) const;  // that this member of the group sends to experts
+  int members() const;                                 // of a group, whose tokens are not those of another
+  int source_of(int member) const { return job_.plan.gathers_tokens() ? 0 : member; }
+  std::int32_t rows_of(const Batch& batch) const;  // that choose among experts dealt evenly
   TokenRuns runs_of(int group) const;
   int popularity_of(std::int32_t name) const;  // index into versions_
   void find_versions();
@@ -86,6 +94,7 @@ class IterationRoutes {
   ExpertSlotsPtr even_slots_;
   std::vector<int> versions_;  // of the popularity that this iteration's tokens choose by
   PlacedExperts places_;
+  bool places_padding_ = false;
 };
 
 }  // namespace moebius

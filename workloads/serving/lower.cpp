@@ -85,7 +85,9 @@ class IterationWriter {
     writer_.begin_block(layer, false);
     if (!model().is_moe_layer(layer)) return write_dense_mlp(writer_, x);
     if (!plan.replicated_experts()) return write_moe(writer_, x, it_.route(layer));
-    return write_replicated_moe(writer_, x, it_.route(layer), plan.fold ? -1 : it_.shard.expert);
+    const int member = plan.fold ? -1 : it_.shard.expert;
+    if (plan.gathers_tokens()) return write_gathered_moe(writer_, x, it_.route(layer), member, it_.longest);
+    return write_replicated_moe(writer_, x, it_.route(layer), member);
   }
 
   const ServingShape& shape_;
@@ -123,6 +125,7 @@ TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   layers.expert_tp = plan.expert_tp();
   layers.sequence_parallel = plan.cuts_rows();
   layers.exchange = decodes ? plan.decode_exchange : plan.prefill_exchange;
+  if (plan.gathers_tokens()) layers.exchange = Algorithm::kRing;
   layers.communication_sms = plan.overlap(decodes).communication_cores;
   layers.gemm = plan.gemm;
   layers.dispatch = travels_as(plan.expert_gemm.value_or(plan.gemm), layers.exchange);

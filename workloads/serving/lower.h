@@ -48,6 +48,8 @@ struct Iteration {
   // Where ranks have cut prompts and attend by heads: the batch of all their tokens, a share of which are
   // those of `batch`; else null.
   BatchPtr whole = {};
+  // Where ranks gather the tokens of all who share experts: rows of the longest of their batches.
+  std::int64_t longest = 0;
 };
 ShardPosition shard_of(const RankClass& rank_class);
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration);

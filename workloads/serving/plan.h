@@ -47,6 +47,9 @@ struct ServingPlan {
   // Ranks that share the experts of a layer: those of several replicas, which send each other tokens, or up
   // to tp ranks of one replica, each of which has all its tokens; what is then left of tp cuts each expert.
   int ep = 1;
+  // Ranks of several replicas that share each of those experts by columns, where above 1: `ep` times as many
+  // gather the tokens of all of them, compute their shares, and the sums go back to whose tokens they are.
+  int expert_parts = 1;
   // Runs of layers, each on ranks of its own, one behind the other; simulated only. The plan is that of every
   // stage; where one is lowered, it says which.
   int pp = 1, stage = 0;
@@ -101,15 +104,22 @@ struct ServingPlan {
   bool cuts_rows() const {
     const bool deepep =
         prefill_exchange == Algorithm::kHierarchical || prefill_exchange == Algorithm::kDirect;
-    return tp > 1 && (ep > tp || (ep == tp && deepep));
+    return tp > 1 && (ep * expert_parts > tp || (ep == tp && deepep));
   }
   // Rows of padding that a batch may need, each a sequence with a page: where it has none of its own, and up
   // to a multiple of the ranks that share it.
   int padding_rows() const { return cuts_rows() ? tp : 1; }
   bool sends_tokens() const { return ep > 1 && !replicated_experts(); }  // to experts on other ranks
-  bool replicated_experts() const { return tp > 1 && !cuts_rows(); }
+  // Each of the ranks that share experts has the tokens of all of them: as ranks of a replica, or gathered.
+  bool replicated_experts() const { return gathers_tokens() || (tp > 1 && !cuts_rows()); }
+  bool gathers_tokens() const { return expert_parts > 1; }
+  // Neighbours whose tokens choose experts together: a route each.
+  int ranks_of_route() const { return ep * expert_parts; }
   const PhaseOverlap& overlap(bool decodes) const { return decodes ? decode_overlap : prefill_overlap; }
-  int expert_tp() const { return replicated_experts() ? tp / ep : 1; }
+  int expert_tp() const {
+    if (gathers_tokens()) return expert_parts;
+    return replicated_experts() ? tp / ep : 1;
+  }
 };
 
 // Tokens, both ends included: drawn evenly, or with a median lognormally, what is beyond an end as that end.

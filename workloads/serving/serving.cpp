@@ -247,6 +247,11 @@ MemoryReport Serving::memory(Bytes capacity) {
   return report;
 }
 
+std::string expert_degrees(const ServingPlan& plan) {
+  return plan.gathers_tokens() ? fmt::format("ep {} x tp {}", plan.ep, plan.expert_parts)
+                               : fmt::format("ep {}", plan.ep);
+}
+
 std::string Serving::describe() const {
   std::string text;
   for (const CarriedPool& pool : state_->service.pools) {
@@ -254,9 +259,9 @@ std::string Serving::describe() const {
     if (state_->service.several())
       text += fmt::format("pool           {}: {} instance{}\n", pool.rules.name, pool.rules.instances,
                           pool.rules.instances == 1 ? "" : "s");
-    text +=
-        fmt::format("ranks          {} = dp {} x tp {}{}; ep {}\n", plan.ranks(), plan.dp, plan.tp,
-                    plan.experts_apart() ? fmt::format(" + {} with experts", plan.apart.ranks) : "", plan.ep);
+    text += fmt::format("ranks          {} = dp {} x tp {}{}; {}\n", plan.ranks(), plan.dp, plan.tp,
+                        plan.experts_apart() ? fmt::format(" + {} with experts", plan.apart.ranks) : "",
+                        expert_degrees(plan));
     text += fmt::format("batch          {} sequences a replica decode at once; {} prompt tokens a prefill\n",
                         plan.max_batch, plan.token_budget);
     text += fmt::format("cache          {} pages of {} tokens a rank, {}\n",

@@ -61,4 +61,7 @@ class Serving : public Workload {
 // A hash of tokens by request: equal for runs that generated the same.
 std::uint64_t hash_of(const std::vector<std::vector<std::int32_t>>& tokens);
 
+// "ep 2 x tp 4" where ranks of several replicas share each expert, "ep 8" otherwise.
+std::string expert_degrees(const ServingPlan& plan);
+
 }  // namespace moebius

@@ -200,6 +200,18 @@ TEST_CASE("degrees that count the devices twice are counted once") {
   CHECK(text_at(*made.scenario, "/plan/decode/attention/tp") == "1");
 }
 
+TEST_CASE("experts that replicas of attention share by columns stand in ep/tp") {
+  const ModelCatalog models;
+  ServerRow row = llama();
+  row.model = "deepseek-ai/DeepSeek-R1";
+  row.both = {.workers = 1, .batch = 8, .tp = 1, .pp = 1, .dp = 8, .moe_tp = 8, .moe_ep = 1};
+  const ServerScenario made = server_scenario(row, models);
+  REQUIRE(made.scenario);
+  CHECK(text_at(*made.scenario, "/plan/decode/attention/dp") == "8");
+  CHECK(text_at(*made.scenario, "/plan/decode/ep/degree") == "1");
+  CHECK(text_at(*made.scenario, "/plan/decode/ep/tp") == "8");
+}
+
 TEST_CASE("a row that cannot be simulated says why") {
   const ModelCatalog models;
   const auto why = [&](auto change) {

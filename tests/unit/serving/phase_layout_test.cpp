@@ -69,6 +69,32 @@ TEST_CASE("replicas of several ranks share experts with as many others as the de
   }
   CHECK_THROWS_WITH(plan_of(R"({"tp": 2, "dp": 6})", R"({"degree": 8})"),
                     Catch::Contains("4 replicas share experts by 8: that does not divide dp 6"));
+  CHECK_THROWS_WITH(plan_of(R"({"tp": 4})", "32"),
+                    Catch::EndsWith("/plan/decode: ep 32 spreads experts over 32 ranks, of which dp 4 x tp 4 "
+                                    "has 16: expected an ep degree of at most 16"));
+}
+
+TEST_CASE("replicas that share each expert by columns are an instance") {
+  const auto plan_of = [](const char* attention, const char* experts) {
+    return read(kLarge, {{"/plan/phase", "decode"},
+                         {"/plan/decode/attention", attention},
+                         {"/plan/decode/ep", experts}})
+        .service.phases[0];
+  };
+  for (const auto& [attention, experts, replicas, instances, gathers, expert_tp] :
+       {std::tuple{R"({"tp": 1})", R"({"degree": 1, "tp": 8})", 8, 2, true, 8},
+        {R"({"tp": 1})", R"({"degree": 2, "tp": 4})", 8, 2, true, 4},
+        {R"({"tp": 1})", R"({"degree": 8, "tp": 1})", 8, 2, false, 1},
+        {R"({"tp": 4})", R"({"degree": 1, "tp": 16})", 4, 1, true, 16},
+        {R"({"tp": 8})", R"({"degree": 2, "tp": 4})", 1, 2, false, 4},
+        {R"({"tp": 8})", R"({"degree": 2})", 1, 2, false, 4}}) {
+    INFO(attention << " and experts " << experts);
+    const ServicePhase phase = plan_of(attention, experts);
+    CHECK(phase.plan.replicas() == replicas);
+    CHECK(phase.instances == instances);
+    CHECK(phase.plan.gathers_tokens() == gathers);
+    CHECK(phase.plan.expert_tp() == expert_tp);
+  }
 }
 
 TEST_CASE("how iterations are carried out is shown as it was decided") {

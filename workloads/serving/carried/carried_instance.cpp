@@ -40,6 +40,7 @@ CarriedInstance::CarriedInstance(const CarriedService& service, const CarriedLay
     experts_.emplace(service, pool, number, *books.course);
     routes_.use_places([this](int layer) { return experts_->places(layer); });
   }
+  routes_.place_padding();
   if (job_.plan.experts_apart()) separated_.emplace(job_, shape_, PromptCut::kWhole);
   tables_.assign(job_.plan.dp, kv::PageTables({.pages = pages_ - padding,
                                                .page_tokens = rules.page_tokens,
@@ -57,17 +58,11 @@ void CarriedInstance::pad(Batch& batch) const {
   const int rows = job_.plan.padding_rows();
   const auto own = static_cast<int>(batch.rows() % rows);
   const int missing = batch.sequences.empty() ? rows : (rows - own) % rows;
-  for (int i = 0; i < missing; ++i)
-    batch.sequences.push_back({.request = -1,
-                               .prompt = 1,
-                               .past = 0,
-                               .count = 1,
-                               .pages = {pages_ - 1 - i},
-                               .state = static_cast<std::int32_t>(shape_.states) - 1 - i});
+  for (int i = 0; i < missing; ++i) add_padding(batch, i);
 }
 
 std::vector<BatchPtr> CarriedInstance::batches(const Instance& decided, const Known& known) const {
-  std::vector<BatchPtr> batches;
+  std::vector<std::shared_ptr<Batch>> batches;
   for (int i = 0; i < decided.size(); ++i) {
     auto batch = std::make_shared<Batch>();
     batch->page_tokens = job_.plan.block_tokens;
@@ -84,7 +79,30 @@ std::vector<BatchPtr> CarriedInstance::batches(const Instance& decided, const Kn
     pad(*batch);
     batches.push_back(std::move(batch));
   }
-  return batches;
+  pad_to_longest(batches);
+  return {batches.begin(), batches.end()};
+}
+
+// Ranks gather equally many rows of each: those that others lack are all the same token, on pages of padding.
+void CarriedInstance::pad_to_longest(const std::vector<std::shared_ptr<Batch>>& batches) const {
+  if (!job_.plan.gathers_tokens()) return;
+  const std::size_t sharing = job_.plan.ranks_of_route() / job_.plan.tp;
+  for (std::size_t first = 0; first < batches.size(); first += sharing) {
+    std::int64_t longest = 0;
+    for (std::size_t i = first; i < first + sharing; ++i) longest = std::max(longest, batches[i]->rows());
+    for (std::size_t i = first; i < first + sharing; ++i)
+      for (std::int64_t rows = batches[i]->rows(); rows < longest; ++rows) add_padding(*batches[i], 0);
+  }
+}
+
+// The page and the state are the i-th from the last.
+void CarriedInstance::add_padding(Batch& batch, int i) const {
+  batch.sequences.push_back({.request = -1,
+                             .prompt = 1,
+                             .past = 0,
+                             .count = 1,
+                             .pages = {pages_ - 1 - i},
+                             .state = static_cast<std::int32_t>(shape_.states) - 1 - i});
 }
 
 // Where experts stand apart, their ranks are of no replica: any will do.
@@ -122,7 +140,7 @@ void CarriedInstance::count_copies(const std::vector<BatchPtr>& batches) {
   std::int64_t tokens = 0;
   for (const BatchPtr& batch : batches) tokens += batch->rows();
   std::vector<double> copies(static_cast<std::size_t>(experts_->layers()) * experts_->experts(), 0.0);
-  const int groups = job_.plan.ranks() / job_.plan.ep;
+  const int groups = job_.plan.ranks() / job_.plan.ranks_of_route();
   for (int i = 0; i < experts_->layers(); ++i) {
     for (int group = 0; group < groups; ++group) {
       const std::vector<std::int32_t> chosen = routes_.get(group, experts_->layer(i))->copies_of_experts();
@@ -146,7 +164,7 @@ std::vector<RankWork> CarriedInstance::work_of(const std::vector<BatchPtr>& batc
       work.push_back({c, separated_->fragment(within(of))});
       continue;
     }
-    const int group = (of.representative() - place_.first_rank) / job_.plan.ep;
+    const int group = (of.representative() - place_.first_rank) / job_.plan.ranks_of_route();
     const int rank = replica_of(of);
     work.push_back(
         {c, lower_iteration(shape_, {.batch = batches[rank],
@@ -154,7 +172,8 @@ std::vector<RankWork> CarriedInstance::work_of(const std::vector<BatchPtr>& batc
                                      .route = [&](int layer) { return routes_.get(group, layer); },
                                      .transfer = transfer,
                                      .first_slots = first_slots,
-                                     .whole = wholes.empty() ? nullptr : wholes[rank / job_.plan.cp]})});
+                                     .whole = wholes.empty() ? nullptr : wholes[rank / job_.plan.cp],
+                                     .longest = job_.plan.gathers_tokens() ? routes_.longest(group) : 0})});
   }
   return work;
 }

@@ -69,6 +69,8 @@ class CarriedInstance {
                                 const std::vector<BatchPtr>& wholes = {});
   void count_copies(const std::vector<BatchPtr>& batches);
   void pad(Batch& batch) const;
+  void pad_to_longest(const std::vector<std::shared_ptr<Batch>>& batches) const;
+  void add_padding(Batch& batch, int i) const;
   int replica_of(const RankClass& rank_class) const;
   std::vector<const RankClass*> classes_of(int replica) const;
   RankClass within(const RankClass& rank_class) const;

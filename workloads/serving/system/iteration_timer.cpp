@@ -201,11 +201,12 @@ std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vect
   stack.routes.draw(extras.loads);
   stack.routes.begin(of_ranks);
   for (const RankClass& of : layout_.classes) {
-    const int group = of.representative() / stack.job.plan.ep;
+    const int group = of.representative() / plan.ranks_of_route();
     const BatchPtr& batch = of_ranks[of.representative() / stack.job.plan.tp];
     Iteration part{batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); },
                    extras.moves, from_hidden_};
     if (plan.attend_by == CutAttention::kHeads) part.whole = batches[of.representative() / plan.cp];
+    if (plan.gathers_tokens()) part.longest = stack.routes.longest(group);
     fragments.push_back(lower_iteration(stack.shape, part));
   }
   return fragments;

@@ -39,10 +39,12 @@ struct ServicePhase {
 struct PhaseKeys {
   std::string pool = {};       // name; empty: the only one
   int dp = 0, tp = 0, ep = 0;  // 0: not given
+  int expert_tp = 0;           // the same of ep/tp
   bool placed = false;         // the pool or one of these degrees is given
   int cp = 1;
   int pp = 0;                             // stages; 0: not given
   Algorithm exchange = Algorithm::kAuto;  // of the phase alone, as what follows
+  bool exchange_given = false;
   bool two_batch = false;
   CutAttention attend_by = CutAttention::kTokens;  // with cp above 1
   int communication_cores = 0;

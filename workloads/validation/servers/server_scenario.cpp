@@ -73,10 +73,6 @@ ServerDegrees degrees_of(const ServerDegrees& given, const Model& model, const c
   if (d.moe_tp == 0 || d.moe_ep == 0) throw LeftOut{fmt::format("how experts stand is not told ({})", what)};
   if (d.moe_tp * d.moe_ep != d.tp * d.dp)
     throw LeftOut{"degrees of attention and experts contradict each other"};
-  if (d.dp > 1 && d.tp > 1)
-    throw LeftOut{"replicas of several ranks that share experts are not served so far"};
-  if (d.dp > 1 && moe && d.moe_tp > 1)
-    throw LeftOut{"experts cut over replicas of attention are not served so far"};
   return d;
 }
 
@@ -121,9 +117,11 @@ Formats formats_of(const ServerRow& row, const Model& model) {
 std::string phase_text(const ServerDegrees& d, const char* pool, const ServerStart& start) {
   const std::string named = *pool == 0 ? "" : fmt::format(R"("pool": "{}", )", pool);
   const bool fused = start.fused_shared_experts && d.moe_ep == 1;
-  return fmt::format(R"({}"attention": {{"dp": {}, "tp": {}}}, {}"ep": {{"degree": {}{}}})", named,
+  // Replicas of attention gather each other's tokens for the columns that they have of every expert.
+  const std::string columns = d.dp > 1 && d.moe_tp > 1 ? fmt::format(R"(, "tp": {})", d.moe_tp) : "";
+  return fmt::format(R"({}"attention": {{"dp": {}, "tp": {}}}, {}"ep": {{"degree": {}{}{}}})", named,
                      d.workers * d.dp, d.tp, d.pp > 1 ? fmt::format(R"("pp": {}, )", d.pp) : "", d.moe_ep,
-                     fused ? R"(, "shared_experts": "fused")" : "");
+                     columns, fused ? R"(, "shared_experts": "fused")" : "");
 }
 
 std::string pool_text(const char* name, const std::string& accelerator, int devices) {
