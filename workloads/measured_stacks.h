@@ -17,4 +17,8 @@ void check_stacks(const Scenario& scenario, const std::string& data);
 // /cluster/kernels does not say whose count.
 std::vector<Profile> profiles_for(const Scenario& scenario, const Accelerator& chip, const std::string& data);
 
+// The kernels that count on a chip of these profiles: those of /cluster/kernels, and for the experts of a
+// training job those of a library that training can run.
+std::string kernels_for(const Scenario& scenario, const std::vector<Profile>& profiles);
+
 }  // namespace moebius

@@ -5,6 +5,7 @@
 
 #include "hw/catalog.h"
 #include "tests/catch.h"
+#include "workloads/cost/cost_source.h"
 
 namespace moebius {
 namespace {
@@ -63,6 +64,46 @@ TEST_CASE("products with one scale a tensor are those of the kernels that have o
   CHECK(dense_fp8(scenario, "b200-sxm") == "sglang-0.5.14+fp8-rowwise");
   scenario.stacks = {"trtllm-"};
   CHECK(dense_fp8(scenario, "b200-sxm") == "trtllm-1.3.0rc20+fp8-rowwise");
+}
+
+// Rows of 16 experts, or of 8, by the kernels that a job is told.
+double grouped_us(const Scenario& scenario, int groups, int n, int k) {
+  const Accelerator chip = Catalog().accelerator("h100-sxm");
+  const std::vector<Profile> profiles = profiles_for(scenario, chip, "");
+  const auto costs = make_cost_source(chip, profiles, kernels_for(scenario, profiles));
+  const CostQuery query{.kind = OpKind::kGroupedGemm,
+                        .shape = {.m = 32768, .n = n, .k = k, .groups = groups},
+                        .dtype = DType::kBf16,
+                        .cores = chip.cores,
+                        .rows = {}};
+  return 1e6 * costs->cost(query).seconds;
+}
+
+// SGLang's fused kernel of experts is tuned for some layers and not for others, with rates of 240 and 610
+// TFLOP/s beside each other; training cannot run it.
+TEST_CASE("a training job that names a server's kernels multiplies experts by a library's") {
+  Scenario scenario;
+  scenario.kernels = "sglang-0.5.14";
+  const double shorter = grouped_us(scenario, 16, 2048, 768);
+  const double longer = grouped_us(scenario, 16, 2048, 1536);
+  CHECK(shorter < longer);
+  CHECK(2 * 32768e-6 * 2048 * 768 / shorter > 450);  // TFLOP/s
+  CHECK(grouped_us(scenario, 8, 1536, 2048) < 1.1 * grouped_us(scenario, 16, 1536, 2048));
+  scenario.kind = ScenarioKind::kServing;  // which runs what it has, tuned or not
+  CHECK(grouped_us(scenario, 16, 2048, 768) > 1.5 * shorter);
+}
+
+TEST_CASE("whose kernels of experts a training job names, those count") {
+  const std::vector<Profile> profiles = find_profiles(Catalog().accelerator("h100-sxm"), "");
+  Scenario scenario;
+  CHECK(kernels_for(scenario, profiles).empty());
+  scenario.kernels = "trtllm-1.3.0rc20";
+  CHECK(kernels_for(scenario, profiles) == "trtllm-1.3.0rc20");
+  scenario.kernels = "sglang-0.5.14; grouped_gemm/bf16=sglang-0.5.14";
+  const std::string kernels = kernels_for(scenario, profiles);
+  CHECK(kernels.starts_with(scenario.kernels));
+  CHECK(kernels.find("grouped_gemm/bf16=trtllm") == std::string::npos);
+  CHECK(kernels.find("grouped_gemm_dgrad/bf16=trtllm-1.3.0rc20") != std::string::npos);
 }
 
 TEST_CASE("8-bit checkpoints are scaled as their families publish them") {

@@ -10,6 +10,7 @@
 #include "hw/error.h"
 #include "hw/mixed_pools.h"
 #include "workloads/crew.h"
+#include "workloads/measured_stacks.h"
 #include "workloads/scenario/schema.h"
 #include "workloads/study/mixed/split_estimate.h"
 #include "workloads/training/pipeline/uneven_batches.h"
@@ -100,7 +101,8 @@ class SplitSearch {
 
   void measure() {
     for (const Pool& pool : pools()) {
-      const auto costs = make_cost_source(pool.accelerator, request_.library.data, scenario().kernels);
+      const auto profiles = profiles_for(scenario(), pool.accelerator, request_.library.data);
+      const auto costs = make_cost_source(pool.accelerator, profiles, kernels_for(scenario(), profiles));
       study_.matrices.push_back(chip_matrix(pool.accelerator, *costs));
       add_network(pool, scenario().cluster->fabric.spec().type, request_.library, request_.start,
                   study_.matrices.back());

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "workloads/measured_stacks.h"
 #include "workloads/scenario/placement_keys.h"
 #include "workloads/study/search/lone_stage.h"
 #include "workloads/study/search/probe_keys.h"
@@ -15,6 +16,12 @@
 
 namespace moebius {
 namespace {
+
+std::unique_ptr<CostSource> costs_of(const Scenario& scenario, const std::string& data) {
+  const Accelerator& chip = scenario.cluster->pools.front().accelerator;
+  const std::vector<Profile> profiles = profiles_for(scenario, chip, data);
+  return make_cost_source(chip, profiles, kernels_for(scenario, profiles));
+}
 
 constexpr const char* kTimesAlone = "t";  // ends the key of a chunk that was not weighed
 
@@ -124,8 +131,7 @@ struct StageProbes::Asked {
 };
 
 StageProbes::StageProbes(const Scenario& scenario, const std::string& data, KnowTransfers transfers)
-    : scenario_(scenario),
-      source_(make_cost_source(scenario.cluster->pools.front().accelerator, data, scenario.kernels)) {
+    : scenario_(scenario), source_(costs_of(scenario, data)) {
   if (!placement_of(scenario).any()) know_transfers_ = std::move(transfers);
 }
 
