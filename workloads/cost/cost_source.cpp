@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "models/layer_math.h"
 #include "workloads/cost/analytic.h"
+#include "workloads/cost/checked_rows.h"
 #include "workloads/cost/clock_power.h"
 #include "workloads/cost/fused_quantise.h"
 #include "workloads/cost/power.h"
@@ -123,6 +124,8 @@ class LayeredSource : public CostSource {
 
   Cost cost(const CostQuery& asked) const override {
     check_is_compute(asked);
+    if (has_checked_rows(asked))
+      if (const auto known = checked_rows_cost(*this, model_, asked)) return *known;
     const CostQuery query = cut_to_sequence(priced_as(as_one_matrix(asked)));
     Cost cost = timed(model_, query);
     if (share_ < 1 && uses_tensor_cores(query.kind)) slow_down(query, cost);
