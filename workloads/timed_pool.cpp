@@ -19,6 +19,11 @@ ServingWorkload on_surface(const ServicePool& pool, const Popularity& popularity
   return work;
 }
 
+std::int64_t key_step(const ServingPlan& plan) {
+  const bool halves = plan.prefill_overlap.two_batch || plan.decode_overlap.two_batch;
+  return halves ? StepSurface::kOverlappedKeyStep : StepSurface::kKeyStep;
+}
+
 }  // namespace
 
 TimedPool::TimedPool(const ServicePool& pool, const Popularity& popularity, const StartExecutor& start,
@@ -38,7 +43,8 @@ TimedPool::TimedPool(const ServicePool& pool, const Popularity& popularity, cons
             return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false}) +
                    (drafter_ ? drafter_->seconds(point) : 0);
           },
-          timings == nullptr ? nullptr : &timings->of_pool[pool.job->scenario.cluster->pools.front().name]) {
+          timings == nullptr ? nullptr : &timings->of_pool[pool.job->scenario.cluster->pools.front().name],
+          key_step(served_.plan)) {
   if (pool.drafter) drafter_.emplace(pool, start, timer_.balanced());
   if (pool.phase.plan.pp > 1)
     pipeline_.emplace(pool, served_.workload, start, surface_, timer_.balanced(), timings);

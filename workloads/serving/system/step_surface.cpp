@@ -26,13 +26,14 @@ Between around_count(std::int64_t value, std::int64_t parts) {
   return between(static_cast<double>(low), static_cast<double>(low == value ? low : low + step), value);
 }
 
-// 1, 16, 256, ...; the edge itself where the value is one.
-Between around_keys(std::int64_t value) {
+// 1, 16, 256, ... for a step of 16, with halves between for one of 2; the edge itself where the value is one.
+Between around_keys(std::int64_t value, std::int64_t step) {
+  if (step == 2) return around_count(value, 2);
   if (value <= 1) return between(value, value, value);
   std::int64_t edge = 1;
-  while (edge * 16 <= value) edge *= 16;
+  while (edge * step <= value) edge *= step;
   if (edge == value) return between(value, value, value);
-  return between(edge, edge * 16, value);
+  return between(edge, edge * step, value);
 }
 
 Between around_ratio(double value) {
@@ -85,9 +86,9 @@ double StepSurface::at(const StepPoint& point) {
   const std::int64_t rows = point.prefill_tokens == 0 ? 0 : point.prefill_tokens + point.decode_sequences;
   constexpr int kCoordinates = 6;
   const std::array<Between, kCoordinates> around{around_count(rows, 4),
-                                                 around_keys(point.prefill_keys),
+                                                 around_keys(point.prefill_keys, key_step_),
                                                  around_count(point.decode_sequences, 2),
-                                                 around_keys(point.decode_keys),
+                                                 around_keys(point.decode_keys, key_step_),
                                                  around_ratio(point.others),
                                                  around_count(point.fillers, 2)};
   const auto edges = [&](std::uint32_t upper) {

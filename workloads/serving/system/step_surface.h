@@ -32,9 +32,9 @@ struct SurfaceError {
 };
 
 // Edges: rows, where there are prompts, at quarters of a power of two, decoding sequences at halves, keys at
-// 16^k, `others` at quarters up to one, then 2^k, fillers as sequences. Linear between, along every
-// coordinate. An iteration takes as long as the replica needs that has most rows, or the one that has most
-// keys, whichever is longer.
+// powers of 16, or of less where asked, `others` at quarters up to one, then 2^k, fillers as sequences.
+// Linear between, along every coordinate. An iteration takes as long as the replica needs that has most rows,
+// or the one that has most keys, whichever is longer.
 class StepSurface : public StepCost {
  public:
   using Measure = std::function<double(const StepPoint&)>;  // seconds
@@ -42,11 +42,15 @@ class StepSurface : public StepCost {
   struct Hash {
     std::size_t operator()(const StepPoint& point) const;
   };
+  // Attention grows evenly with its keys, and so do iterations in which all else waits for it. Beside the
+  // other half batch it hides until it is the longer of the two: not evenly, and a finer grid follows that.
+  static constexpr std::int64_t kKeyStep = 16, kOverlappedKeyStep = 2;
   using Known = std::unordered_map<StepPoint, double, Hash>;  // seconds of points that were carried out
 
   // `known`: what others have measured of the same plan on the same devices, which this one adds to.
-  explicit StepSurface(Measure measure, Known* known = nullptr)
-      : measure_(std::move(measure)), known_(known != nullptr ? *known : own_) {}
+  // `key_step`: from one edge of keys to the next.
+  explicit StepSurface(Measure measure, Known* known = nullptr, std::int64_t key_step = kKeyStep)
+      : measure_(std::move(measure)), known_(known != nullptr ? *known : own_), key_step_(key_step) {}
   StepSurface(const StepSurface&) = delete;
   StepSurface& operator=(const StepSurface&) = delete;
 
@@ -76,6 +80,7 @@ class StepSurface : public StepCost {
   Measure measure_;
   Known own_;
   Known& known_;
+  std::int64_t key_step_;
   std::unordered_map<StepPoint, Cell, Hash> cells_;  // by their lowest corner
   struct Sample {
     std::vector<StepPoint> points;
