@@ -54,6 +54,11 @@ std::string course_text(const SweepArguments& arguments, const SweepCourse& cour
 
 int run_first(const SweepArguments& arguments, const SweepRequest& request, const Library& library) {
   require_valid_point(request.study, library);  // before anything is written
+  for (const std::string& other : {arguments.study, arguments.results_path()}) {
+    require_apart("--csv", arguments.csv, other);
+    require_apart("--plot", arguments.plot, other);
+  }
+  require_apart("--plot", arguments.plot, arguments.csv);
   for (const std::string& path : {arguments.csv, arguments.plot})
     if (!path.empty()) require_writable(path);
   ResultsFile results(arguments.results_path());

@@ -283,6 +283,8 @@ TEST_CASE("bad rows are refused with their line") {
         ":3: TIMESTAMP: expected a time such as 2023-11-16 18:15:46.6805900, found \"2623-02-28 18:15:45\"");
   CHECK(trace_refusal(azure + "2023-11-16 18:15:47,x,44\n") ==
         ":3: ContextTokens: expected a number from 0 to 16777216, found \"x\"");
+  CHECK(trace_refusal(azure + "2023-11-16 18:15:47,0,44\n") ==
+        ":3: ContextTokens: expected a whole number from 1 to 16777216, found 0");
 }
 
 TEST_CASE("a trace that is not there is refused") {

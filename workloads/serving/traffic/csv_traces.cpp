@@ -77,6 +77,11 @@ class Table {
     if (found != std::trunc(found)) fail(column, fmt::format("expected a whole number from 0 to {}", high));
     return static_cast<std::int64_t>(found);
   }
+  std::int64_t prompt(int column) const {
+    const std::int64_t tokens = whole(column, kMostTokens);
+    if (tokens == 0) fail(column, fmt::format("expected a whole number from 1 to {}", kMostTokens));
+    return tokens;
+  }
   [[noreturn]] void fail(int column, const std::string& sentence) const {
     lines_->fail(fmt::format("{}: {}, found {}", names_[column], sentence, json_excerpt(cells_[column])));
   }
@@ -153,7 +158,7 @@ class AzureTrace : public TrafficStream {
     last_ = *moment;
     request = TrafficRequest{};
     request.arrival = Time{last_ - *first_};
-    request.input_tokens = table_.whole(input_, kMostTokens);
+    request.input_tokens = table_.prompt(input_);
     request.output_tokens = table_.whole(output_, kMostTokens);
     if (images_ >= 0) request.images = static_cast<std::int32_t>(table_.whole(images_, 1e6));
     return true;
@@ -186,7 +191,7 @@ class BurstGptTrace : public TrafficStream {
     if (moment < last_) table_.fail(time_, "expected a time not before that of the row above");
     last_ = moment;
     request.arrival = moment - *first_;
-    request.input_tokens = table_.whole(input_, kMostTokens);
+    request.input_tokens = table_.prompt(input_);
     const std::string name(table_.text(session_));
     if (!name.empty())
       request.session = sessions_.emplace(name, static_cast<std::int64_t>(sessions_.size())).first->second;
