@@ -69,7 +69,7 @@ TEST_CASE("replicas of several ranks share experts with as many others as the de
   }
   CHECK_THROWS_WITH(plan_of(R"({"tp": 2, "dp": 6})", R"({"degree": 8})"),
                     Catch::Contains("4 replicas share experts by 8: that does not divide dp 6"));
-  CHECK_THROWS_WITH(plan_of(R"({"tp": 4})", "32"),
+  CHECK_THROWS_WITH(plan_of(R"({"tp": 4})", R"({"degree": 32})"),
                     Catch::EndsWith("/plan/decode: ep 32 spreads experts over 32 ranks, of which dp 4 x tp 4 "
                                     "has 16: expected an ep degree of at most 16"));
 }

@@ -284,7 +284,7 @@ TEST_CASE("bad rows are refused with their line") {
   CHECK(trace_refusal(azure + "2023-11-16 18:15:47,x,44\n") ==
         ":3: ContextTokens: expected a number from 0 to 16777216, found \"x\"");
   CHECK(trace_refusal(azure + "2023-11-16 18:15:47,0,44\n") ==
-        ":3: ContextTokens: expected a whole number from 1 to 16777216, found 0");
+        ":3: ContextTokens: expected a whole number from 1 to 16777216, found \"0\"");
 }
 
 TEST_CASE("a trace that is not there is refused") {
