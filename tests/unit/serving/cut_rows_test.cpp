@@ -3,7 +3,7 @@
 #include <map>
 #include <numeric>
 
-#include "tests/unit/training/small_job.h"
+#include "tests/unit/serving/expert_sharing.h"
 #include "workloads/serving/cut_prompts.h"
 #include "workloads/serving/iteration_routes.h"
 #include "workloads/serving/lower.h"
@@ -16,27 +16,17 @@ namespace {
 constexpr int kTensor = 2, kReplicas = 2;
 
 ServingJob job_of(AttentionKind attention) {
-  ServingJob job;
+  ServingJob job = expert_sharing_job(kTensor * kReplicas);
   job.plan.tp = kTensor;
   job.plan.dp = kReplicas;
-  job.plan.ep = job.ranks_per_node = kTensor * kReplicas;
-  job.plan.max_batch = 4;
-  job.plan.token_budget = 16;
-  job.plan.block_tokens = 4;
-  job.model = small_model();
+  job.plan.ep = kTensor * kReplicas;
   job.model.attention = attention;
   job.model.head_dim = 16;
-  job.workload = {.requests = 4, .input = {8, 8}, .output = {3, 3}, .popularity = {}};
   return job;
 }
 
-BatchPtr prompt_of(std::int32_t tokens) {
-  Batch batch{64, {{0, tokens, 0, tokens, {0}}}};
-  return std::make_shared<const Batch>(std::move(batch));
-}
-
 FragmentPtr iteration_of(const ServingJob& job, std::int32_t tokens) {
-  const std::vector<BatchPtr> batches(kReplicas, prompt_of(tokens));
+  const std::vector<BatchPtr> batches(kReplicas, whole_prompt(tokens));
   IterationRoutes routes(job);
   routes.begin(batches);
   const ServingShape shape(job);
@@ -76,7 +66,7 @@ TEST_CASE("experts get each row of a replica once, and what is padded where rank
     for (const auto& [tokens, share] : {std::pair{64, 32}, {65, 33}, {1, 1}}) {
       INFO(tokens << " rows, popularity " << static_cast<int>(kind));
       IterationRoutes routes(job);
-      routes.begin(std::vector<BatchPtr>(kReplicas, prompt_of(tokens)));
+      routes.begin(std::vector<BatchPtr>(kReplicas, whole_prompt(tokens)));
       const std::vector<std::int32_t> copies = routes.get(0, 1)->copies_of_experts();
       CHECK(std::accumulate(copies.begin(), copies.end(), 0) ==
             kTensor * kReplicas * share * job.model.experts.active);

@@ -4,7 +4,7 @@
 #include <map>
 #include <numeric>
 
-#include "tests/unit/training/small_job.h"
+#include "tests/unit/serving/expert_sharing.h"
 #include "workloads/serving/iteration_routes.h"
 #include "workloads/serving/lower.h"
 
@@ -14,27 +14,17 @@ namespace moebius {
 namespace {
 
 ServingJob columns_job(int ep, int parts) {
-  ServingJob job;
+  ServingJob job = expert_sharing_job(ep * parts);
   job.plan.ep = ep;
   job.plan.expert_parts = parts;
-  job.plan.dp = job.ranks_per_node = ep * parts;
-  job.plan.max_batch = 4;
-  job.plan.token_budget = 16;
-  job.plan.block_tokens = 4;
-  job.model = small_model();
-  job.workload = {.requests = 4, .input = {8, 8}, .output = {3, 3}, .popularity = {}};
+  job.plan.dp = ep * parts;
   return job;
-}
-
-BatchPtr gathered_prompt(std::int32_t tokens) {
-  Batch batch{64, {{0, tokens, 0, tokens, {0}}}};
-  return std::make_shared<const Batch>(std::move(batch));
 }
 
 // The first replica has so many rows, the others one less.
 FragmentPtr gathered_iteration(const ServingJob& job, std::int32_t tokens, bool shorter = false) {
-  std::vector<BatchPtr> batches(job.plan.dp, gathered_prompt(tokens - 1));
-  batches.front() = gathered_prompt(tokens);
+  std::vector<BatchPtr> batches(job.plan.dp, whole_prompt(tokens - 1));
+  batches.front() = whole_prompt(tokens);
   IterationRoutes routes(job);
   routes.begin(batches);
   const ServingShape shape(job);
@@ -81,8 +71,8 @@ TEST_CASE("experts compute the tokens of all ranks, each with its share of their
     CHECK(weights ==
           2.0 * job.model.experts.width * job.model.hidden * job.model.experts.routed / ep / parts * layers);
     IterationRoutes routes(job);
-    std::vector<BatchPtr> batches(job.plan.dp, gathered_prompt(8));
-    batches.front() = gathered_prompt(9);
+    std::vector<BatchPtr> batches(job.plan.dp, whole_prompt(8));
+    batches.front() = whole_prompt(9);
     routes.begin(batches);
     const std::vector<std::int32_t> copies = routes.get(0, 1)->copies_of_experts();
     CHECK(std::accumulate(copies.begin(), copies.end(), 0) == tokens * job.model.experts.active);
