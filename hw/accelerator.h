@@ -45,7 +45,8 @@ struct Accelerator {
   ByteRate channel_rate;      // what one core passes over the link for a collective; zero: not known
   ByteRate host_rate;         // PCIe or C2C to the host, per direction, as pinned copies achieve it
   ByteRate nic_rate;          // default scale-out NIC, per direction
-  Hertz clock;                // boost; zero when unknown
+  Hertz clock;                // that of the stated peaks; zero when unknown
+  Hertz boost;                // highest, of what draws little; zero: not known to be above `clock`
   Hertz peak_clock;           // at which `peak` is stated: that of the catalog's chip; zero: `clock`
   Watts power;                // TDP
   Watts rated_power;          // that of the catalog's chip, with which kernels were timed; zero: `power`

@@ -59,6 +59,7 @@ const std::vector<FactField<A>> kAcceleratorTable{
     {optional(count("general_cores", 0)), [](A& a, double v) { a.general_cores = static_cast<int>(v); }},
     {optional(flag("independent_engines")), [](A& a, double v) { a.independent_engines = v != 0; }},
     {optional(quantity("clock", Dimension::kFrequency)), [](A& a, double v) { a.clock = {v}; }},
+    {optional(quantity("boost", Dimension::kFrequency)), [](A& a, double v) { a.boost = {v}; }},
     {quantity("kernel_floor", Dimension::kTime, {.low = kAboveZero, .high = 1}),
      [](A& a, double v) { a.kernel_floor = time_from_seconds(v); }},
     {optional(quantity("link_rate", Dimension::kByteRate)), [](A& a, double v) { a.link_rate = {v}; }},

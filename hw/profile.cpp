@@ -33,6 +33,7 @@ Accelerator read_reference(Reader reader, const std::string& id) {
   chip.memory_efficiency = reader.number("memory_efficiency", {0, 1});
   chip.l2 = {reader.number("l2", {0, 1e15})};
   chip.clock = {reader.number("clock", {0, 1e12})};
+  chip.boost = {reader.number("boost", {0, 1e12}, 0.0)};
   chip.power = {reader.number("power", {0, 1e6})};
   chip.kernel_floor = time_from_seconds(reader.number("kernel_floor", {0, 1}));
   Reader peaks = reader.object("peak");

@@ -23,8 +23,10 @@ void write_reference(Out& out, const Accelerator& chip) {
   fmt::format_to(out,
                  "\"independent_engines\": {}, \"memory_rate\": {}, \"memory_efficiency\": {}, \"l2\": {}, ",
                  chip.independent_engines, chip.memory_rate.value, chip.memory_efficiency, chip.l2.value);
-  fmt::format_to(out, "\"clock\": {}, \"power\": {}, \"kernel_floor\": {}, \"peak\": {{", chip.clock.value,
-                 chip.power.value, chip.kernel_floor.seconds());
+  fmt::format_to(out, "\"clock\": {}, ", chip.clock.value);
+  if (chip.boost.value > 0) fmt::format_to(out, "\"boost\": {}, ", chip.boost.value);
+  fmt::format_to(out, "\"power\": {}, \"kernel_floor\": {}, \"peak\": {{", chip.power.value,
+                 chip.kernel_floor.seconds());
   bool first = true;
   for (int i = 0; i < kNumDTypes; ++i) {
     if (chip.peak[i].value <= 0) continue;

@@ -25,14 +25,37 @@ struct Measured {
   DType operands = DType::kBf16;
   double joule = 0;
 };
+// Of a chip by itself. GB200: five BF16 GEMMs of normal numbers, of 65,536 rows, at 1.65 to 1.81 PFLOP/s for
+// five calls and 1.44 to 1.52 for seconds at 1,170 W, at 1.2 to 1.45 GHz (marin-community/marin, logbook of
+// 2026-09-30, M30C-003); as above, with the idle power of power_on() and 95 W of device memory.
+struct MeasuredChip {
+  std::string_view chip;
+  DType operands = DType::kBf16;
+  double joule = 0;
+};
+constexpr std::array<MeasuredChip, 1> kMeasuredChips = {{{"gb200-nvl72", DType::kBf16, 7.15e-13}}};
+
 constexpr std::array<Measured, 4> kMeasured = {{{"hopper", DType::kBf16, 9.25e-13},
                                                 {"blackwell", DType::kBf16, 5.88e-13},
                                                 {"blackwell", DType::kFp8, 4.3e-13},
                                                 {"blackwell", DType::kFp4, 3e-13}}};
 
+// Attention of Blackwell takes 6.7% longer in replays for a second than in nine (B200, median of 149 kernels
+// of TensorRT-LLM's at 800 TFLOP/s and more, at 980 W of 1000; its energy at full clock, found as above, is
+// the profile's of BF16 within 2%); FlashAttention-4 there falls from 1,450 to 1,237 TFLOP/s within a hundred
+// replays (flashinfer-ai/flashinfer pull request 2899). Hopper's does not: README of hw/profiles.
+constexpr std::string_view kAttentionExceeds = "blackwell";
+
 constexpr int kSteps = 6;  // from 1 to within 1e-6 of any clock above a half
 
 constexpr std::array<DType, 2> kSixteenBits = {DType::kBf16, DType::kFp16};  // the same units
+
+// At the full clock of the chip: its own, or that of the measured one of its generation.
+double energy_at_full_clock(const Accelerator& chip, DType operands, double clock_ratio) {
+  for (const MeasuredChip& measured : kMeasuredChips)
+    if (measured.chip == chip.id && measured.operands == operands) return measured.joule;
+  return full_clock_energy(chip, operands) * clock_ratio * clock_ratio;
+}
 
 }  // namespace
 
@@ -49,20 +72,21 @@ ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& prof
   const bool has_peak =
       std::any_of(chip.peak.begin(), chip.peak.end(), [](FlopRate peak) { return peak.value > 0; });
   if (known == nullptr || full_clock_energy(chip, DType::kBf16) <= 0 || !has_peak) return {};
-  ClockPower power{.idle = known->power.idle,
-                   .limit = board_limit(chip, *known),
-                   .joule_per_byte = known->power.joule_per_byte};
+  const ProfilePower carried = power_on(chip, *known);
+  ClockPower power{
+      .idle = carried.idle, .limit = board_limit(chip, *known), .joule_per_byte = carried.joule_per_byte};
   if (chip.id == known->accelerator) power.timed_limit = known->power.limit;
   power.memory_rate = chip.memory_rate.value;
   // Full clock is the chip's own: at a lower one the same products cost less.
   const double share = chip.peak_share();
+  power.attention_exceeds = find_architecture(chip.architecture)->generation == kAttentionExceeds;
   for (int i = 0; i < kNumDTypes; ++i) {
     const DType executed = executed_dtype(chip, static_cast<DType>(i));
     const auto at = static_cast<std::size_t>(i);
     const bool is_short = std::find(kSixteenBits.begin(), kSixteenBits.end(), executed) != kSixteenBits.end();
     const DType as = is_short ? DType::kBf16 : executed;
-    const double product = full_clock_energy(chip, as);
-    power.joule_per_flop[at] = share * share * known->power.joule_per_flop[static_cast<std::size_t>(as)];
+    const double product = energy_at_full_clock(chip, as, full_clock_ratio(chip, *known));
+    power.joule_per_flop[at] = share * share * carried.joule_per_flop[static_cast<std::size_t>(as)];
     power.exceeds[at] = product > 0;
     power.joule_per_product[at] = product > 0 ? share * share * product : power.joule_per_flop[at];
     power.peak[at] = chip.peak_of(executed).value;
@@ -119,7 +143,7 @@ OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work) {
   const bool attends = is_attention(work.kind);
   energy.clocked = work.flops * (attends ? power.joule_per_flop[type] : power.joule_per_product[type]);
   energy.follows_clock = work.flops * power.memory_rate > work.bytes * power.peak[type];
-  if (attends || !power.exceeds[type])
+  if (attends ? !power.attention_exceeds : !power.exceeds[type])
     energy.clocked = std::min(energy.clocked, timed - std::min(moved, timed));
   energy.clocked *= power.draws;
   return energy;

@@ -5,7 +5,8 @@
 // Energies at full clock: J/byte and idle watts of the profile (ProfilePower); J/FLOP of BF16 products, and
 // on Blackwell of FP8 and FP4 ones, from pairs of measurements of one GEMM, some replays and 0.3 to 1 s of
 // them (full_clock_energy()); of all other arithmetic the profile's, whose rows ran at the limit or below, so
-// that an op of that kind alone never exceeds it.
+// that an op of that kind alone never exceeds it (but for Blackwell's attention, whose pairs say that it
+// does).
 #pragma once
 
 #include <array>
@@ -25,6 +26,7 @@ struct ClockPower {
       joule_per_product{},                 // a FLOP of a GEMM at full clock, by type of the operands
       joule_per_flop{};                    // of the products of attention
   std::array<bool, kNumDTypes> exceeds{};  // products of the type draw what they draw, not the limit at most
+  bool attention_exceeds = false;          // so does attention
   std::array<double, kNumDTypes> peak{};   // FLOP a second
   double memory_rate = 0;
   double draws = 1;  // this board for its arithmetic, against one in the middle, of which all else here tells
@@ -34,7 +36,8 @@ struct ClockPower {
 // what products draw at full clock (A100: 3 and 60 ms of a GEMM run equally fast, its clock stays).
 ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& profiles);
 
-// Joule of one FLOP of a GEMM at full clock, by generation of the architecture; 0: not measured.
+// Joule of one FLOP of a GEMM at the full clock of the measured chip, by generation of the architecture; 0:
+// not measured.
 double full_clock_energy(const Accelerator& chip, DType operands);
 
 // What a board does in a second at full clock, on average.

@@ -74,17 +74,36 @@ bool may_draw_less(const Accelerator& chip) {
   return chip.power.value > 0 && chip.power.value < chip.rated_power.value;
 }
 
+// A chip that stands on another's tables, as fast against its stated peaks as that one against its own:
+// kernels were timed at the highest clock, and peaks may be stated at a lower one (1.86 of 1.965 GHz on B200,
+// 2.01 of 2.062 on GB200).
+Accelerator against_stated_peaks(Accelerator chip, const std::vector<Profile>& profiles) {
+  const auto is_own = [&](const Profile& profile) { return profile.accelerator == chip.id; };
+  if (profiles.empty() || std::any_of(profiles.begin(), profiles.end(), is_own)) return chip;
+  const Accelerator& measured = profiles.front().reference;
+  if (chip.boost.value <= 0 || measured.boost.value <= 0 || measured.clock.value <= 0) return chip;
+  const double stated = chip.peak_clock.value > 0 ? chip.peak_clock.value : chip.clock.value;
+  if (stated <= 0) return chip;
+  const double scale = (chip.boost.value / stated) / (measured.boost.value / measured.clock.value);
+  for (FlopRate& peak : chip.peak) peak.value *= scale;
+  chip.clock.value *= scale;
+  chip.peak_clock.value *= scale;
+  return chip;
+}
+
 // Of a board whose clock the machine lowers as the work around an op wants it, the kernel alone runs as under
 // the limit of the profile's board: the described limit would count twice. More units than those draw more,
-// and are held to the described limit by the machine as well.
+// and are held to the described limit by the machine as well. A chip that stands on another's tables runs
+// them as much faster as its clock and units say, at as much of the full clock as they were timed at: under a
+// limit that grows with its products' power, which goes with the clock's cube.
 Accelerator timed_at_full_power(Accelerator chip, const std::vector<Profile>& profiles) {
   if (clock_power(chip, profiles).limit <= 0) {
     if (may_draw_less(chip)) chip.power = chip.rated_power;
     return chip;
   }
   const Profile& known = *profile_with_power(profiles);
-  const double times = chip.id == known.accelerator ? times_peak(chip, known.reference) : 1;
-  chip.power = {known.reference.power.value * times};
+  const double clock = full_clock_ratio(chip, known);
+  chip.power = {known.reference.power.value * times_peak(chip, known.reference) * clock * clock};
   return chip;
 }
 
@@ -108,11 +127,16 @@ Accelerator at_peak_clock(Accelerator chip) {
 // board may lower it further is said by the work around them (clock_power.h).
 class LayeredSource : public CostSource {
  public:
-  LayeredSource(const Accelerator& accelerator, const std::vector<Profile>& profiles, std::string_view stack)
+  LayeredSource(const Accelerator& stated, const std::vector<Profile>& profiles, std::string_view stack)
+      : LayeredSource(against_stated_peaks(stated, profiles), profiles, stack,
+                      clock_power(stated, profiles)) {}
+
+  LayeredSource(const Accelerator& accelerator, const std::vector<Profile>& profiles, std::string_view stack,
+                ClockPower power)
       : model_(timed_at_full_power(at_peak_clock(accelerator), profiles)),
         tables_(profiles, stack),
         power_(accelerator, profiles),
-        clock_power_(clock_power(accelerator, profiles)),
+        clock_power_(power),
         share_(accelerator.peak_share()),
         name_(accelerator.id) {
     if (share_ < 1 && clock_power_.limit <= 0) slower_.emplace(accelerator);

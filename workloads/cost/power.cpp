@@ -20,12 +20,30 @@ const Profile* profile_with_power(const std::vector<Profile>& profiles) {
   return known == profiles.end() ? nullptr : &*known;
 }
 
+double full_clock_ratio(const Accelerator& chip, const Profile& profile) {
+  const Accelerator& measured = profile.reference;
+  if (chip.id == profile.accelerator || chip.clock.value <= 0 || measured.clock.value <= 0) return 1;
+  if (chip.boost.value > 0 && measured.boost.value > 0) return chip.boost.value / measured.boost.value;
+  const double stated = chip.peak_clock.value > 0 ? chip.peak_clock.value : chip.clock.value;
+  return stated / measured.clock.value;
+}
+
+ProfilePower power_on(const Accelerator& chip, const Profile& profile) {
+  ProfilePower power = profile.power;
+  if (chip.id == profile.accelerator) return power;
+  const double rated = chip.rated_power.value > 0 ? chip.rated_power.value : chip.power.value;
+  if (rated > 0) power.idle *= rated / power.limit;
+  const double clock = full_clock_ratio(chip, profile);
+  for (double& joule : power.joule_per_flop) joule *= clock * clock;
+  return power;
+}
+
 BoardPower::BoardPower(const Accelerator& chip, const std::vector<Profile>& profiles) {
   const Profile* known = profile_with_power(profiles);
   const bool has_peak =
       std::any_of(chip.peak.begin(), chip.peak.end(), [](FlopRate p) { return p.value > 0; });
   if (known == nullptr || !has_peak) return;
-  power_ = known->power;
+  power_ = power_on(chip, *known);
   limit_ = board_limit(chip, *known);
   const double share = chip.peak_share();
   for (int i = 0; i < kNumDTypes; ++i)

@@ -15,6 +15,14 @@ double board_limit(const Accelerator& chip, const Profile& profile);
 // The first one that knows what its board draws; null: none does.
 const Profile* profile_with_power(const std::vector<Profile>& profiles);
 
+// Full clock of a chip over that of the profile's: 1 for that chip itself, also one that a scenario changes.
+double full_clock_ratio(const Accelerator& chip, const Profile& profile);
+
+// What the profile's energies are on a chip. One that stands on another's tables has the silicon of that one:
+// energies of products by the square of their full clocks (the voltage follows the clock), and idle power in
+// proportion to the boards' limits, as calibrate carries it.
+ProfilePower power_on(const Accelerator& chip, const Profile& profile);
+
 class BoardPower {
  public:
   // Of the first profile that knows it.

@@ -4,6 +4,7 @@
 #include "hw/catalog.h"
 #include "models/layer_math.h"
 #include "workloads/cost/clock_power.h"
+#include "workloads/cost/cost_source.h"
 #include "workloads/cost/roofline.h"
 
 #include "hw/error.h"
@@ -58,6 +59,45 @@ TEST_CASE("a board of other power than the measured one has its own limit, lower
     changed.power = {watts};
     CHECK(board_limit(changed, measured) == watts);
   }
+}
+
+double sustained_tflops(const char* id, DType dtype) {
+  const Accelerator chip = Catalog().accelerator(id);
+  const std::vector<Profile> profiles = find_profiles(chip, "");
+  const CostQuery query{.kind = OpKind::kGemm,
+                        .shape = {.m = 65536, .n = 6144, .k = 6144},
+                        .dtype = dtype,
+                        .cores = chip.cores,
+                        .rows = {}};
+  const Cost cost = make_cost_source(chip, profiles)->cost(query);
+  const double flops = op_flops(query.kind, query.shape).value;
+  const WorkOnChip work{query.kind, dtype, flops, cost.memory_bytes, cost.seconds};
+  return 1e-12 * flops / cost.seconds * sustained_clock(clock_power(chip, profiles), work);
+}
+
+// GB200 has B200's tables, a clock of 2.062 GHz against 1.965, 152 SMs against 148 and 1200 W against 1000.
+TEST_CASE(
+    "a chip that stands on another's tables pays for its higher clock by its square, and idles by its "
+    "limit") {
+  const Accelerator b200 = Catalog().accelerator("b200-sxm"), gb200 = Catalog().accelerator("gb200-nvl72");
+  const std::vector<Profile> profiles = find_profiles(gb200, "");
+  const ClockPower measured = clock_power(b200, profiles), carried = clock_power(gb200, profiles);
+  const double clock = 2.062 / 1.965;
+  CHECK(full_clock_ratio(b200, profiles.front()) == 1);
+  CHECK(full_clock_ratio(gb200, profiles.front()) == Approx(clock));
+  CHECK(carried.idle == Approx(1.2 * measured.idle));
+  const auto fp8 = static_cast<std::size_t>(DType::kFp8), bf16 = static_cast<std::size_t>(DType::kBf16);
+  CHECK(carried.joule_per_product[fp8] == Approx(clock * clock * measured.joule_per_product[fp8]));
+  CHECK(carried.joule_per_flop[bf16] == Approx(clock * clock * measured.joule_per_flop[bf16]));
+}
+
+// GB200 alone for seconds: 1,440 to 1,520 TFLOP/s in BF16 (marin-community/marin, 2026-09-30), 2,620 to 2,900
+// in FP8 with one scale a tensor (Azure's guide to ND GB200 v6); for nine calls 1,650 to 1,810 in BF16.
+TEST_CASE("products of GB200 without end are as fast as they were measured there") {
+  const double bf16 = sustained_tflops("gb200-nvl72", DType::kBf16);
+  CHECK(bf16 > 1400);
+  CHECK(bf16 < 1520);
+  CHECK(bf16 < 1.08 * sustained_tflops("b200-sxm", DType::kBf16));
 }
 
 TEST_CASE("a type that the chip multiplies in a wider one draws as that one") {

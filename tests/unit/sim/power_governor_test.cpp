@@ -334,5 +334,52 @@ TEST_CASE("FP8 and FP4 products of Blackwell draw more than the board may, as on
   CHECK(full_clock_energy(Catalog().accelerator("h100-sxm"), DType::kFp8) == 0);
 }
 
+// Kernels of TensorRT-LLM's at 800 TFLOP/s and more, timed in nine replays and for a second.
+TEST_CASE("attention of Blackwell draws more than the board may, at the profile's energy") {
+  const std::string directory = std::string(MOEBIUS_SOURCE_DIR) + "/../shared/data/kernels";
+  if (!std::filesystem::exists(directory + "/context_attention_power.csv.gz")) {
+    WARN("skipped: ../shared/data/kernels is not there");
+    return;
+  }
+  const auto of_bf16 = [](const Csv& csv, const CsvRow& row) {
+    return csv.text(row, "backend") == "trtllm" && csv.text(row, "attn_dtype") == "bfloat16" &&
+           csv.text(row, "kv_dtype") == "bfloat16" && csv.number(row, "window") == 0;
+  };
+  const auto shape = [](const Csv& csv, const CsvRow& row) {
+    std::vector<double> sizes;
+    for (const char* column : {"head_dim", "num_heads", "num_kv_heads", "batch", "seq_len"})
+      sizes.push_back(csv.number(row, column));
+    return sizes;
+  };
+  std::map<std::vector<double>, double> moments;
+  const Csv table(directory + "/context_attention.csv.gz", "b200_sxm");
+  for (const CsvRow& row : table.rows())
+    if (of_bf16(table, row)) moments[shape(table, row)] = table.number(row, "latency_us") * 1e-6;
+  const Accelerator chip = Catalog().accelerator("b200-sxm");
+  const ClockPower power = clock_power(chip, find_profiles(chip, ""));
+  std::vector<double> joules, ratios;
+  const Csv replays(directory + "/context_attention_power.csv.gz", "b200_sxm");
+  for (const CsvRow& row : replays.rows()) {
+    if (!of_bf16(replays, row)) continue;
+    const std::vector<double> sizes = shape(replays, row);
+    const auto known = moments.find(sizes);
+    if (known == moments.end() || known->second < 500e-6) continue;
+    const double tokens = sizes[3] * sizes[4], flops = 2 * sizes[0] * sizes[1] * tokens * sizes[4];
+    const double limited = replays.number(row, "latency_us") * 1e-6, ratio = limited / known->second;
+    const double watts = replays.number(row, "power_w");
+    if (flops / known->second < 800e12 || watts < 950) continue;
+    const double bytes = 2 * tokens * sizes[0] * (2 * sizes[1] + 2 * sizes[2]);
+    joules.push_back(((watts - power.idle) * limited - power.joule_per_byte * bytes) / flops * ratio * ratio);
+    ratios.push_back(ratio);
+  }
+  REQUIRE(joules.size() > 100);
+  CHECK(median(ratios) > 1.05);
+  CHECK(power.attention_exceeds);
+  CHECK(1e12 * median(joules) ==
+        Approx(1e12 * power.joule_per_flop[static_cast<std::size_t>(DType::kBf16)]).epsilon(0.03));
+  const Accelerator hopper = Catalog().accelerator("h200-sxm");
+  CHECK_FALSE(clock_power(hopper, find_profiles(hopper, "")).attention_exceeds);
+}
+
 }  // namespace
 }  // namespace moebius
