@@ -156,7 +156,8 @@ std::string frameworks_text(const Shelves&) {
   for (const Framework& f : frameworks())
     table.push_back({std::string(f.name), f.batching == BatchPolicy::kMixed ? "mixed" : "prefill-first",
                      f.chunked ? "yes" : "no", std::to_string(f.token_budget), std::to_string(f.max_batch),
-                     std::to_string(f.block_tokens), fmt::format("{:.0f}%", 100 * f.device_share),
+                     std::to_string(f.block_tokens),
+                     f.reserve.is_told() ? "by size" : fmt::format("{:.0f}%", 100 * f.device_share),
                      std::string(dispatch_name(f.dispatch)), f.overlap ? "yes" : "no",
                      milliseconds(f.host_per_iteration), milliseconds(f.host_per_sequence),
                      milliseconds(f.host_per_request)});

@@ -187,14 +187,12 @@ PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& fr
   return degrees;
 }
 
-// By the device with least memory.
-Framework on_devices(const Framework& framework, const Scenario& scenario) {
-  if (!scenario.cluster) return framework;
+// That with least memory.
+const Accelerator& smallest_device(const Cluster& cluster) {
   const auto less = [](const Pool& a, const Pool& b) {
     return a.accelerator.memory.value < b.accelerator.memory.value;
   };
-  const auto& pools = scenario.cluster->pools;
-  return on_device(framework, std::min_element(pools.begin(), pools.end(), less)->accelerator);
+  return std::min_element(cluster.pools.begin(), cluster.pools.end(), less)->accelerator;
 }
 
 // Its own all-reduce, where the cluster, which is read before, does not say whose.
@@ -210,7 +208,8 @@ void reduce_as(const Framework& framework, Scenario& scenario) {
 void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog,
                        const ModelCatalog* models) {
   ServingPlan& plan = scenario.serving;
-  const Framework framework = on_devices(read_framework(section), scenario);
+  Framework framework = read_framework(section);
+  if (scenario.cluster) framework = on_device(framework, smallest_device(*scenario.cluster));
   scenario.stacks = framework.stacks;
   reduce_as(framework, scenario);
   Section decode = section.object("decode", false, "iterations that give every running sequence a token");
@@ -235,6 +234,9 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   if (scenario.cluster) scenario.cluster->launch += launch;
   if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth && scenario.cluster)
     require_same(prefill, of_prefill, degrees, scenario.cluster->pools);
+  if (scenario.cluster)
+    framework.device_share =
+        share_of_device(framework, smallest_device(*scenario.cluster), plan.dp, plan.tp, plan.token_budget);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
   read_cache_keys(cache, framework, scenario.service);
   read_tier_keys(cache, scenario.service, catalog);

@@ -1,6 +1,8 @@
 #include "workloads/serving/frameworks.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace moebius {
 namespace {
@@ -81,6 +83,13 @@ constexpr std::array kFrameworks{
         .token_budget = 16384,
         .max_batch = 2048,
         .device_share = 0.88,
+        .reserve = {.always = 512,
+                    .per_prompt_token = 1.5,
+                    .per_captured = 2,
+                    .per_device = 128,
+                    .per_captured_of_replica = 3,
+                    .above_300_of_replica = 1.5,
+                    .least = 10240},
         .fused = true,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
@@ -97,7 +106,12 @@ constexpr std::array kFrameworks{
         .source =
             "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill of as many "
             "tokens, of 8192 on devices of less than 160 GB, 4096 of less than 60, 2048 of less than 35, "
-            "mem_fraction_static 0.88, overlap schedule on; prompts are not mixed with decoding "
+            "mem_fraction_static what 512 MiB, 1.5 a token of a chunk, 2 a captured sequence, 128 a device "
+            "and, "
+            "with attention replicas, 3 a captured sequence of each, half as much again from 300 on, leave, "
+            "10 GiB at least on devices of more than 60; 256 are captured on less than 4 devices of under "
+            "160 "
+            "GB, else 512; overlap schedule on; prompts are not mixed with decoding "
             "unless enable_mixed_chunk is given; moe_a2a_backend \"none\" gathers all tokens)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 6 rows with "
@@ -145,6 +159,40 @@ constexpr std::array kFrameworks{
 };
 
 }  // namespace
+
+namespace {
+
+// SGLang, server_args.py: cuda_graph_max_bs.
+struct CapturedSequences {
+  double below = 0;  // GiB of a device
+  int of_few = 0, of_many = 0;
+};
+constexpr std::array<CapturedSequences, 4> kCaptured = {
+    {{20, 8, 8}, {35, 24, 80}, {60, 32, 160}, {160, 256, 512}}};
+constexpr int kManyDevices = 4, kMostCaptured = 512;
+
+int captured_sequences(double gibibytes, int devices) {
+  for (const CapturedSequences& row : kCaptured)
+    if (gibibytes < row.below) return devices < kManyDevices ? row.of_few : row.of_many;
+  return kMostCaptured;
+}
+
+}  // namespace
+
+double share_of_device(const Framework& framework, const Accelerator& chip, int dp, int tp,
+                       std::int64_t prompt_tokens) {
+  constexpr double kMib = 1024.0 * 1024, kLarge = 60 * 1024, kLeastPromptTokens = 2048;
+  const DeviceReserve& reserve = framework.reserve;
+  const double memory = chip.memory.value / kMib;
+  if (!reserve.is_told() || memory <= 0) return framework.device_share;
+  const int captured = captured_sequences(memory / 1024, dp * tp);
+  double left = reserve.always + reserve.per_captured * captured + reserve.per_device * dp * tp;
+  left += reserve.per_prompt_token * std::max(kLeastPromptTokens, static_cast<double>(prompt_tokens));
+  if (dp > 1) left += dp * captured * reserve.per_captured_of_replica;
+  if (dp > 1 && captured > 300) left += dp * captured * reserve.above_300_of_replica;
+  if (memory > kLarge) left = std::max(left, reserve.least);
+  return std::max(0.01, std::round(1000 * (1 - left / memory)) / 1000);
+}
 
 Framework on_device(Framework framework, const Accelerator& chip) {
   for (const SmallerDevice& row : framework.smaller) {

@@ -114,6 +114,7 @@ void add_server(std::vector<AccuracySource>& all, const ServerResult& result, co
   source.link = std::string(kHome) + "/README.md";
   source.calibration = row.for_fit;
   unite(source.chips, {row.system.substr(0, row.system.find('_')) + "-sxm"});
+  source.devices = std::max(source.devices, result.devices);
   source.points.push_back({"", std::log(ours / measured), 0});
 }
 

@@ -17,6 +17,7 @@ struct ServerResult {
   std::string left_out = {};  // why it was not simulated; empty: it was
   double ttft = 0, tpot = 0;  // seconds, means of ours
   double ttft_median = 0, tpot_median = 0;
+  std::int64_t devices = 0;  // that it was simulated on
   bool scored() const { return left_out.empty() && !row.for_fit; }
   double ttft_error() const { return ttft / row.ttft - 1; }
   double tpot_error() const { return tpot / row.tpot - 1; }

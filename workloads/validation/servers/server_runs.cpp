@@ -53,6 +53,7 @@ std::vector<ServerResult> simulate_servers(const std::vector<ServerRow>& rows, c
       results[i].left_out = run.failure;
       results[i].ttft = run.ttft, results[i].tpot = run.tpot;
       results[i].ttft_median = run.ttft_median, results[i].tpot_median = run.tpot_median;
+      results[i].devices = run.devices;
     }
   });
   return results;
