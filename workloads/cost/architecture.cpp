@@ -36,6 +36,7 @@ void read_structure(Reader reader, Architecture& row) {
   row.core_stream = reader.number("core_stream", {kAboveZero});
   row.decoded = reader.number("decoded", {0, 4096}, 0.0);
   row.attention_back = reader.number("attention_back", {kAboveZero, 1}, Architecture{}.attention_back);
+  row.promoted_sums = reader.number("promoted_sums", {1, 4}, 1.0);
   row.asynchronous = reader.boolean("asynchronous");
   for (std::size_t width = 0; width < kOperandWidthNames.size(); ++width)
     row.tiles[width] = read_tiles(reader.object(kOperandWidthNames[width]));

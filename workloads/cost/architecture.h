@@ -41,8 +41,9 @@ struct Architecture {
   double core_stream = 0;             // bytes per cycle that one core's threads keep moving
   double decoded = 0;                 // weights of few bits that its lanes decode a cycle; 0: in no time
   double attention_back = 0.87;       // of the rate of attention's products forward, what those back reach
-  bool serial = false;                // a CPU's core: computes, then reads and writes (serial_model.cpp)
-  bool asynchronous = false;          // products run on while the core prepares the next step
+  double promoted_sums = 1;   // times that FP8 products take whose sums leave the unit for FP32 on the way
+  bool serial = false;        // a CPU's core: computes, then reads and writes (serial_model.cpp)
+  bool asynchronous = false;  // products run on while the core prepares the next step
   // Fitted.
   double memory_latency = 0;     // seconds from a request to its data while others stream
   double step_cycles = 0;        // of a core to prepare one step of the k-loop

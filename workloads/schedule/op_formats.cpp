@@ -46,6 +46,13 @@ DType summed_format(const Fragment& fragment, const Op& op) {
   return fragment.tensors[fragment.output(op, 0)].dtype;
 }
 
+bool promotes_sums(const Fragment& fragment, const Op& op) {
+  const bool back = op.kind == OpKind::kGemmDgrad || op.kind == OpKind::kGemmWgrad ||
+                    op.kind == OpKind::kGroupedGemmDgrad || op.kind == OpKind::kGroupedGemmWgrad;
+  if (!back || op.dtype != DType::kFp8 || op.num_inputs < 1) return false;
+  return has_one_scale(fragment.tensors[fragment.input(op, 0)].scaling);
+}
+
 Shape shape_by_formats(const Fragment& fragment, const Op& op) {
   Shape shape = op.shape;
   if (op.kind == OpKind::kAdam) shape.v_dim = share_in_8_bits(fragment, op);
