@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "workloads/routing/routing.h"
+#include "workloads/training/layers/builder.h"
 
 namespace moebius {
 
@@ -31,6 +32,7 @@ void set_rows(const Tensor& tensor, const StackedRows& stacked, InitialValues& v
 }  // namespace
 
 StackedRows stacked_rows(const Tensor& parameter, const Model& model) {
+  if (is_adapter(parameter)) return {};  // one matrix beside all that stand together
   const auto gate_and_up = [&](std::int64_t width) {
     return model.gated ? StackedRows{width, width} : StackedRows{};
   };

@@ -17,6 +17,9 @@ void require_formats(const Job& job) {
   if (job.scenario.training.lengths)
     throw run_error(fmt::format("{}: packed sequences are not available on cuda yet; on host they are",
                                 job.scenario.file));
+  if (job.scenario.training.adapters.any())
+    throw run_error(
+        fmt::format("{}: /workload/lora is not available on cuda yet; on host it is", job.scenario.file));
   if (job.scenario.plan.scaling != Scaling::kBlock)
     throw run_error(
         fmt::format("{}: /plan/precision/scaling \"{}\" is not available on cuda yet: "

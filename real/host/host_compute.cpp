@@ -91,10 +91,16 @@ template <class Real>
 void norm_grad(OpContext<Real>& c) {
   const Matrix<Real>&dy = c.in(0), &x = c.in(1);
   Matrix<Real> dx(x.rows, x.columns);
-  c.accumulate(1, [&](Matrix<Real>& dw) {
+  const auto add_to = [&](Matrix<Real>& dw) {
     rms_norm_grad<Real>(dy.view(), x.view(), c.in(2).view(), {dx.view(), dw.view()},
                         c.options().constants.norm_epsilon);
-  });
+  };
+  if (c.op().num_outputs > 1) {
+    c.accumulate(1, add_to);
+  } else {  // of a norm whose weights are frozen
+    Matrix<Real> unread(1, x.columns);
+    add_to(unread);
+  }
   c.out(0, std::move(dx));
 }
 

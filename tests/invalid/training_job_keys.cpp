@@ -9,6 +9,8 @@ namespace {
 const char* const kPretrain = "study/deepseek-v3-train-2048-h800.json";
 const char* const kSft = "smoke/sft-64-h800.json";
 const char* const kRl = "smoke/rl-64-h800.json";
+const char* const kRows = "validate/dgx-cloud-sft/lora-llama3-8b-8.json";
+const char* const kExperts = "smoke/moe-64-h800.json";
 
 }  // namespace
 
@@ -68,4 +70,45 @@ TEST_CASE(
         "none");
   CHECK(refusal(kRl, "/plan/save", "dir") ==
         "s.json:11: /plan: a step of reinforcement learning is not saved or resumed so far");
+}
+
+TEST_CASE("adapters have a rank and matrices of the model beside which they stand") {
+  check(
+      kRows,
+      {{"/workload/lora", R"({"targets": ["qkv"]})",
+        R"(/workload/lora/rank: expected key "rank", found none)"},
+       {"/workload/lora", R"({"rank": 8})",
+        R"(/workload/lora/targets: expected at least one matrix beside which adapters stand, found none)"},
+       {"/workload/lora/rank", "-1", R"(/workload/lora/rank: expected an integer from 0 to 65536, found -1)"},
+       {"/workload/lora/targets", R"(["mlp_dwn"])",
+        R"(/workload/lora/targets: expected names out of "qkv", "attention_out", "mlp_up", "mlp_down", "expert_up", "expert_down", found "mlp_dwn" (did you mean "mlp_down"?))"},
+       {"/workload/lora/targets", R"(["qkv", "expert_up"])",
+        R"(/workload/lora/targets: "expert_up" names matrices that llama-3.1-8b does not have)"},
+       {"/workload/lora/alpha", "16",
+        R"(/workload/lora/alpha: unknown key "alpha"; known are "rank", "targets")"},
+       {"/plan/norms", "separate",
+        R"(/plan/norms: "separate" is a kernel for the gradient of a norm's own weights, which /workload/lora freezes: expected "fused")"},
+       {"/plan/save", "dir",
+        R"(/plan/save: checkpoints hold no adapters so far: with /workload/lora expected none, found "dir")"},
+       {"/plan/weights", "dir",
+        R"(/plan/weights: checkpoints hold no adapters so far: with /workload/lora expected "random", found "dir")"},
+       {"/plan/tp/dense", "2",
+        R"(/plan/tp/dense: adapters are cut by one tensor-parallel degree: with /workload/lora expected that of attention, 1, found 2)"}});
+  CHECK(refusal(kRows, "/workload/job", "scoring") ==
+        "s.json:21: /workload/lora/rank: job \"scoring\" trains nothing: expected 0, found 8");
+  CHECK(refusal(kRows, "/workload/lora/rank", "0").empty());
+}
+
+TEST_CASE("adapters are refused where the whole model is trained, and beside parts of experts") {
+  const std::string lora = R"({"rank": 8, "targets": ["expert_up"]})";
+  CHECK(refusal(kRl, "/workload/lora", R"({"rank": 8, "targets": ["qkv"]})") ==
+        "s.json: --set /workload/lora/rank: job \"rl\" trains and sends out all weights so far: expected 0, "
+        "found "
+        "8");
+  CHECK(refusal(kExperts, "/workload/lora", lora.c_str()) ==
+        "s.json:15: /plan/precision/dispatch: adapters beside experts multiply tokens of 16 bits: expected "
+        "\"bf16\", found \"fp8\"");
+  CHECK(refusal(kPretrain, "/workload/lora", lora.c_str()) ==
+        "s.json:7: /model: multi-token prediction is trained with the whole model: /workload/lora needs "
+        "mtp_layers 0, found 1");
 }

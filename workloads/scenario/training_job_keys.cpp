@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/json_text.h"
+#include "workloads/scenario/adapter_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/traffic_keys.h"
 #include "workloads/serving/request_lengths.h"
@@ -146,6 +147,7 @@ void read_training_job(Section& workload, Scenario& scenario) {
       read_reinforcement(workload.object("rl", false, "of job \"rl\": its phases"), scenario, wanted);
   if (given && !wanted) workload.place_of("rl").fail("these are for job \"rl\" only");
   if (wanted) scenario.rl = rl;
+  read_adapters(workload, scenario.training.adapters);
 }
 
 void check_training_job(const Scenario& scenario, const Document& document) {
@@ -161,6 +163,7 @@ void check_training_job(const Scenario& scenario, const Document& document) {
           .fail(fmt::format("expected at most the sequence_length of {} tokens, found {}",
                             work.sequence_length, longest));
   }
+  check_adapters(scenario, document);
   if (!scenario.rl) return;
   const Reinforcement& rl = *scenario.rl;
   if (rl.sequences() < 1 || rl.sequences() % work.global_batch != 0)

@@ -1,4 +1,4 @@
-// Keys `job`, `lengths`, `prompt_share` and `rl` of a training workload: what kind of training it is.
+// Keys `job`, `lengths`, `prompt_share`, `rl` and `lora` of a training workload: what kind of training it is.
 #pragma once
 
 #include "workloads/scenario/scenario.h"

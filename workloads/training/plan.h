@@ -12,6 +12,7 @@
 #include "workloads/routing/routing.h"
 #include "workloads/schedule/fragment.h"
 #include "workloads/schedule/layout.h"
+#include "workloads/training/adapters.h"
 #include "workloads/training/layers/fusion.h"
 #include "workloads/training/sequence_lengths.h"
 
@@ -186,6 +187,7 @@ struct TrainingWorkload {
   std::optional<SequenceLengths> lengths = {};          // packed sequences; none: each fills its row
   int input_ahead = 0;                                  // microbatches read ahead of use; 0: they are there
   bool forward_only = false;                            // scoring: no reverse pass, no optimizer
+  Adapters adapters = {};                               // that alone are trained; none: all weights are
   int num_steps() const { return steps - first_step; }  // of this run
   // Of a replica; the most, where they differ.
   int num_microbatches(const TrainingPlan& plan) const {

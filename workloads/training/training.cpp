@@ -371,6 +371,7 @@ std::string Training::describe() const {
     text += fmt::format("kernel by kernel {}\n", separate);
   if (plan.clip > 0) text += fmt::format("gradients      of all ranks kept to a norm of {}\n", plan.clip);
   if (plan.tensor_sms > 0) text += fmt::format("tensor sums    hold {} cores each\n", plan.tensor_sms);
+  text += describe_adapters(s.job.model, s.job.workload.adapters);
   text += describe_state(plan);
   for (std::size_t i = 0; i < s.store.slices().size(); ++i) {
     const StageSlice& slice = s.store.slices()[i];

@@ -36,7 +36,8 @@ PlanBounds::PlanBounds(const TrainingSpace& space, const PlanScore& score, const
 
 bool PlanBounds::hold() const {
   const Scenario& scenario = space_.scenario();
-  return !scenario.training.lengths && !scenario.training.forward_only && !several_kinds(*scenario.cluster) &&
+  const bool whole = !scenario.training.forward_only && !scenario.training.adapters.any();
+  return whole && !scenario.training.lengths && !several_kinds(*scenario.cluster) &&
          !scenario.cluster->exchange && !scenario.cluster->variation.any() && !scenario.plan.uneven_batches();
 }
 

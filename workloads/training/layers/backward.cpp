@@ -19,6 +19,17 @@ Tensor gradient_of(const Tensor& weight, const TrainingPlan& plan) {
   return gradient;
 }
 
+Tensor squares() {
+  return {.dtype = DType::kFp32, .role = Role::kDense, .rows = 1, .columns = 1};
+}
+
+Tensor no_squares() {
+  Tensor none = squares();
+  none.scope = Scope::kRank;
+  none.key = parameter_key(Role::kDense, -1, Part::kGradient);
+  return none;
+}
+
 BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward,
                             const std::string& name, const BackwardOptions& options) {
   const std::string whole = fmt::format("{} {}", name, stage.name());

@@ -45,6 +45,10 @@ struct BackwardOptions {
 BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, ForwardPass& forward,
                             const std::string& name, const BackwardOptions& options = {});
 
+// A sum of squares of gradients; of a rank whose parameters are all frozen, a number that stays zero.
+Tensor squares();
+Tensor no_squares();
+
 // The gradient buffer that belongs to a weight.
 Tensor gradient_of(const Tensor& weight, const TrainingPlan& plan);
 

@@ -17,14 +17,22 @@ std::uint32_t parameter_key(Role role, int layer, Part part) {
 }
 
 // Above the keys of matrices: those of 700,000 layers.
-constexpr std::uint32_t kBiases = 1u << 28;
+constexpr std::uint32_t kBiases = 1u << 28, kAdaptersA = 2u << 28, kAdaptersB = 3u << 28;
 
 std::uint32_t bias_key(Role role, int layer, Part part) {
   return kBiases + parameter_key(role, layer, part);
 }
 
 bool is_bias(const Tensor& of_rank) {
-  return of_rank.scope == Scope::kRank && of_rank.key >= kBiases;
+  return of_rank.scope == Scope::kRank && of_rank.key >= kBiases && of_rank.key < kAdaptersA;
+}
+
+std::uint32_t adapter_key(Role role, int layer, AdapterSide side, Part part) {
+  return (side == AdapterSide::kA ? kAdaptersA : kAdaptersB) + parameter_key(role, layer, part);
+}
+
+bool is_adapter(const Tensor& of_rank) {
+  return of_rank.scope == Scope::kRank && of_rank.key >= kAdaptersA;
 }
 
 std::uint32_t microbatch_key(int chunk, TensorId forward_tensor) {

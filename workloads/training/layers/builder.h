@@ -18,7 +18,15 @@ using TensorId = std::int32_t;
 inline constexpr TensorId kNoTensor = -1;
 
 // Which copy of a parameter a kRank tensor is.
-enum class Part : std::uint8_t { kWeight, kGradient, kMaster, kFirstMoment, kSecondMoment, kGradientShard, kHalfWeight };
+enum class Part : std::uint8_t {
+  kWeight,
+  kGradient,
+  kMaster,
+  kFirstMoment,
+  kSecondMoment,
+  kGradientShard,
+  kHalfWeight
+};
 
 // The identity of kMicrobatch tensors: of the forward fragment, of what a backward pass leaves for the
 // weights' gradients, of what goes on to a stage on the same rank.
@@ -31,6 +39,10 @@ std::uint32_t parameter_key(Role role, int layer, Part part);
 // The same of the bias of the matrix of that role, which has no role of its own: roles number all keys.
 std::uint32_t bias_key(Role role, int layer, Part part);
 bool is_bias(const Tensor& of_rank);  // a bias, its gradient or a state of it
+// The same of the two matrices of its adapter, A on the side of the input and B on that of the output.
+enum class AdapterSide : std::uint8_t { kA, kB };
+std::uint32_t adapter_key(Role role, int layer, AdapterSide side, Part part);
+bool is_adapter(const Tensor& of_rank);  // one of the two, its gradient or a state of it
 
 // Rendezvous keys of ops that meet across pipeline stages, whose fragments differ. Inside a stage
 // FragmentBuilder counts.
@@ -91,7 +103,7 @@ class FragmentBuilder {
   void set_dependencies(Op& op, const std::vector<std::int32_t>& after);
 
   Fragment fragment_;
-  KeyTable by_key_;  // tensors, by scope and key
+  KeyTable by_key_;                        // tensors, by scope and key
   std::vector<std::int32_t> last_writer_;  // op index per tensor, -1: none here
   std::map<const Route*, std::int32_t> routes_;
   std::uint32_t next_match_ = 0;  // starts at the phase, so that fragments of one microbatch differ

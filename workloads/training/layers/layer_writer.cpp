@@ -94,35 +94,6 @@ TensorId LayerWriter::add_weight(Tensor weight) {
   return builder().add(weight);
 }
 
-TensorId LayerWriter::weight(const Linear& linear, std::int64_t rows, std::int64_t columns) {
-  const int member = linear.dense_mlp && plan().mixed_tp() ? shard_.dense : shard_.tensor;
-  return add_weight({.scope = Scope::kRank,
-                     .memory = MemoryKind::kWeights,
-                     .dtype = linear.high_precision ? DType::kBf16 : dense_.stored,
-                     .role = linear.role,
-                     .layer = builder().layer,
-                     .key = parameter_key(linear.role, builder().layer, Part::kWeight),
-                     .rows = rows,
-                     .columns = columns,
-                     .first_row = linear.cut == Cut::kColumns ? member * rows : 0,
-                     .first_column = linear.cut == Cut::kRows ? member * columns : 0,
-                     .tensor_copies = linear.cut == Cut::kNone ? plan().tp : 1,
-                     .init = 1 / std::sqrt(static_cast<double>(linear.in))});
-}
-
-// Training starts biases at zero; as small numbers they show where ranks would add others. Behind the
-// matrix's columns, for numbers of their own.
-TensorId LayerWriter::bias(TensorId weight) {
-  constexpr double kInit = 0.02;
-  Tensor bias = builder().tensor(weight);
-  bias.dtype = DType::kBf16;
-  bias.key = bias_key(bias.role, bias.layer, Part::kWeight);
-  bias.first_column = bias.columns;
-  bias.columns = 1;
-  bias.init = kInit;
-  return builder().add(bias);
-}
-
 TensorId LayerWriter::expert_weight(const Linear& linear, int experts) {
   const std::int64_t rows = linear.cut == Cut::kColumns ? linear.out / plan().expert_tp : linear.out;
   const std::int64_t columns = linear.cut == Cut::kRows ? linear.in / plan().expert_tp : linear.in;
@@ -225,23 +196,6 @@ TensorId LayerWriter::largest(TensorId x, const Op& quantise) {
   const TensorId number = builder().transient(1, 1, DType::kFp32, op.role);
   emit(op, {x}, {number});
   return number;
-}
-
-TensorId LayerWriter::linear(TensorId x, const Linear& spec) {
-  const std::int64_t out = spec.cut == Cut::kColumns ? spec.out / degree_of(spec) : spec.out;
-  const std::int64_t in = spec.cut == Cut::kRows ? spec.in / degree_of(spec) : spec.in;
-  const DType dtype = spec.high_precision ? DType::kBf16 : dense_.arithmetic;
-  const TensorId operand = quantised(x, dtype);
-  CHECK(columns(operand) == in,
-        fmt::format("{}: {} columns, weight takes {}", to_string(spec.role), columns(operand), in));
-  CHECK(!spec.bias || spec.cut != Cut::kRows, std::string("each rank would add a bias to its part of a sum"));
-  const TensorId w = weight(spec, out, in);
-  const TensorId y = builder().transient(rows(x), out, DType::kBf16, spec.role);
-  Op op{.kind = OpKind::kGemm, .dtype = dtype, .role = spec.role, .shape = {.m = rows(x), .n = out, .k = in}};
-  std::vector<TensorId> inputs{operand, w};
-  if (spec.bias) op.shape.heads = kWithBias, inputs.push_back(bias(w));
-  emit(op, inputs, {y});
-  return y;
 }
 
 TensorId LayerWriter::rotary(TensorId x, int heads, int rotated) {
@@ -348,9 +302,11 @@ TensorId LayerWriter::enter_tensor_parallel(TensorId x) {
 TensorId LayerWriter::leave_tensor_parallel(TensorId x) {
   if (plan().tp == 1) return x;
   const std::int64_t m = rows(x), share = (m + plan().tp - 1) / plan().tp;
-  return plan().sequence_parallel
-             ? collective(OpKind::kReduceScatter, GroupRole::kTensor, Lane::kTensorComm, x, share)
-             : collective(OpKind::kAllReduce, GroupRole::kTensor, Lane::kTensorComm, x, m);
+  const TensorId sum =
+      plan().sequence_parallel
+          ? collective(OpKind::kReduceScatter, GroupRole::kTensor, Lane::kTensorComm, x, share)
+          : collective(OpKind::kAllReduce, GroupRole::kTensor, Lane::kTensorComm, x, m);
+  return cut_adapter_ ? leave_with_adapter(sum) : sum;
 }
 
 // Ranks that share dense MLPs in another number than attention hold different rows, be it of one sequence or

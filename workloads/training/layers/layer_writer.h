@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "workloads/training/layers/lowering.h"
@@ -72,6 +73,9 @@ class LayerWriter {
   TensorId gather_context(TensorId x);
   TensorId weight(const Linear& linear, std::int64_t rows, std::int64_t columns);
   TensorId bias(TensorId weight);  // [rows of the matrix, 1]
+  const Adapters& adapters() const { return workload().adapters; }
+  // What the adapters beside the matrix of experts add to `y`, of these rows.
+  TensorId with_expert_adapter(TensorId y, TensorId x, const Linear& linear, const Op& product);
   TensorId expert_weight(const Linear& linear,
                          int experts);        // of each expert; cut over the ranks that share it
   TensorId enter_experts(TensorId received);  // what came to all ranks that share the same experts
@@ -96,6 +100,12 @@ class LayerWriter {
   TensorId norm_weight(Role role, std::int64_t columns);
   int norm_kernels() const;  // Shape::heads of a norm
   TensorId add_weight(Tensor weight);
+  TensorId product(TensorId x, const Linear& linear);
+  TensorId adapter(const Linear& linear, AdapterSide side);
+  TensorId expert_adapter(const Linear& linear, AdapterSide side, int experts);
+  TensorId adapter_product(TensorId x, TensorId weight, const Linear& linear);
+  TensorId add_adapter(TensorId y, TensorId low, const Linear& linear);
+  TensorId leave_with_adapter(TensorId sum);
   TensorId add_result(TensorId stream, TensorId result);
 
   LoweringInput input_;
@@ -105,6 +115,12 @@ class LayerWriter {
   WeightFormat dense_, experts_;
   SlotsOfMember slots_;
   std::int64_t shared_rows_ = 0;  // 0: a multiple of the ranks
+  // x A' of a product cut by its input, whose sum over the tensor-parallel group comes next.
+  struct CutAdapter {
+    TensorId low = kNoTensor;
+    Linear linear;
+  };
+  std::optional<CutAdapter> cut_adapter_;
   int block_ = -1;
   bool recompute_all_ = false;
 };

@@ -56,15 +56,16 @@ struct ForwardPass {
   std::vector<int> block_of_op;         // attention and MLP of a layer are one block each
   std::set<std::int32_t> recomputable;  // ops whose results are not kept but computed again
   std::vector<std::pair<std::int32_t, std::int32_t>> again;  // ops [first, last) that run again as a whole
-  std::set<TensorId> partial;  // gradients arrive as partial sums over the tensor-parallel group
+  std::set<TensorId> partial;          // gradients arrive as partial sums over the tensor-parallel group
+  std::set<TensorId> partial_weights;  // the same of parameters that all of the group hold whole
   std::map<TensorId, TensorId> quantised_from;  // 8-bit copy -> original
-  std::map<TensorId, TensorId> columns_of;      // 8-bit copy -> the one with scales along columns, if it has one
-  TensorId received = kNoTensor;                // from the previous stage
-  TensorId sent = kNoTensor;                    // to the next stage
-  std::int32_t batch = -1;                      // of the packed sequences; -1: none
-  std::int32_t local_batch = -1;                // the same as layers see them that attend in chunks
-  std::vector<TensorId> read;                   // tokens and labels that a load has brought; empty: none
-  std::vector<TensorId> streams;                // all that the load reads on the host, these among them
+  std::map<TensorId, TensorId> columns_of;  // 8-bit copy -> the one with scales along columns, if it has one
+  TensorId received = kNoTensor;            // from the previous stage
+  TensorId sent = kNoTensor;                // to the next stage
+  std::int32_t batch = -1;                  // of the packed sequences; -1: none
+  std::int32_t local_batch = -1;            // the same as layers see them that attend in chunks
+  std::vector<TensorId> read;               // tokens and labels that a load has brought; empty: none
+  std::vector<TensorId> streams;            // all that the load reads on the host, these among them
 };
 
 // Hybrid: what is computed again in which layer; or the layers whole.

@@ -58,21 +58,21 @@ Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const
 
 TensorId write_grouped(LayerWriter& writer, TensorId x, const Linear& linear, const MoeContext& moe) {
   const DType dtype = writer.expert_format().arithmetic;
-  const TensorId operand = writer.quantised(x, dtype);
+  const TensorId operand = writer.quantised(x, dtype, !writer.adapters().any());
   const TensorId w = writer.expert_weight(linear, moe.local_experts);
   const std::int64_t out = writer.rows(w), in = writer.columns(w);
   const TensorId y = writer.builder().transient(moe.rows, out, DType::kBf16, linear.role);
-  writer.emit({.kind = OpKind::kGroupedGemm,
-               .dtype = dtype,
-               .role = linear.role,
-               .route = moe.experts_route,
-               .shape = {.m = moe.rows,
-                         .n = out,
-                         .k = in,
-                         .groups = moe.local_experts,
-                         .heads = writer.plan().expert_by_expert ? kSeparateKernels : 0}},
-              {operand, w}, {y});
-  return y;
+  const Op op{.kind = OpKind::kGroupedGemm,
+              .dtype = dtype,
+              .role = linear.role,
+              .route = moe.experts_route,
+              .shape = {.m = moe.rows,
+                        .n = out,
+                        .k = in,
+                        .groups = moe.local_experts,
+                        .heads = writer.plan().expert_by_expert ? kSeparateKernels : 0}};
+  writer.emit(op, {operand, w}, {y});
+  return writer.with_expert_adapter(y, x, linear, op);
 }
 
 TensorId write_experts(LayerWriter& writer, const Received& dispatched, const MoeContext& moe) {

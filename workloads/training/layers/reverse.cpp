@@ -24,6 +24,7 @@ Reverse::Reverse(const LoweringInput& input, const StageSpec& stage, ForwardPass
     for (int j = 0; j < op.num_outputs; ++j) producer_[out(op, j)] = static_cast<std::int32_t>(i);
   }
   builder().compute_units = forward_.builder.compute_units;
+  find_wanted();
 }
 
 // From the last op to the first; the gradients of a block's weights are complete when its first op has been
@@ -36,7 +37,7 @@ void Reverse::run() {
     builder().layer = op.layer;
     block_ = forward_.block_of_op[i];
     compute_group_again(i);
-    if (done_.count(i) == 0) reverse(op);
+    if (done_.count(i) == 0 && leads_to_trained(op)) reverse(op);
     const bool block_ends = i == 0 || forward_.block_of_op[i - 1] != forward_.block_of_op[i];
     if (!block_ends || options_.split) continue;
     flush_weights();
@@ -107,7 +108,7 @@ TensorId Reverse::left(TensorId backward_tensor) {
 // (Chen et al. 2016; Megatron-LM's and PyTorch's checkpoints).
 void Reverse::compute_group_again(std::int32_t op_index) {
   for (const auto& [first, last] : forward_.again) {
-    if (op_index != last - 1) continue;
+    if (op_index != last - 1 || !leads_to_trained(fragment().ops[op_index])) continue;
     for (std::int32_t i = first; i < last; ++i) {
       if (values_.count(out(fragment().ops[i], 0)) == 0) compute_again(i);
     }
@@ -185,10 +186,34 @@ bool Reverse::sees_share_of_tokens(TensorId forward_operand) const {
          fragment().tensors[forward_operand].rows == tokens_per_rank(input_);
 }
 
-// Integer inputs, weights and what comes from them only need none.
+// What trained parameters lead to, and what came from the stage before, which has some of its own.
+void Reverse::find_wanted() {
+  wanted_.assign(fragment().tensors.size(), false);
+  if (forward_.received != kNoTensor) wanted_[forward_.received] = true;
+  for (const Op& op : fragment().ops) {
+    bool leads = op.kind == OpKind::kRecv;
+    for (int i = 0; i < op.num_inputs; ++i) leads = leads || wanted_[in(op, i)] || is_trained(in(op, i));
+    for (int i = 0; leads && i < op.num_outputs; ++i) wanted_[out(op, i)] = true;
+  }
+}
+
+bool Reverse::is_trained(TensorId forward_weight) const {
+  const Tensor& weight = fragment().tensors[forward_weight];
+  const bool stays = weight.scope == Scope::kRank && weight.memory == MemoryKind::kWeights;
+  return stays && (!input_.workload->adapters.any() || is_adapter(weight));
+}
+
+// Integer inputs, weights and what comes from frozen ones only need none.
 bool Reverse::needs_gradient(TensorId forward_tensor) const {
   const Tensor& tensor = fragment().tensors[forward_tensor];
-  return tensor.dtype != DType::kInt32 && tensor.scope != Scope::kRank;
+  return wanted_[forward_tensor] && tensor.dtype != DType::kInt32 && tensor.scope != Scope::kRank;
+}
+
+// Below the first adapter of a model nothing runs in reverse.
+bool Reverse::leads_to_trained(const Op& op) const {
+  bool leads = op.num_outputs == 0;  // a message
+  for (int i = 0; i < op.num_outputs; ++i) leads = leads || wanted_[out(op, i)];
+  return leads;
 }
 
 TensorId Reverse::value(TensorId forward_tensor) {
@@ -316,7 +341,8 @@ void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const TensorId left_operand = low ? by_columns(deferred.dy, forward.route) : dy();
   const TensorId right =
       low && !deferred.by_columns ? quantised(x, OpKind::kTransposeQuantise, forward.route) : x;
-  const bool share = !grouped && sees_share_of_tokens(deferred.x);
+  const bool partial = forward_.partial_weights.count(deferred.weight) > 0;
+  const bool share = !grouped && (partial || sees_share_of_tokens(deferred.x));
   const TensorId buffer = gradient_buffer(deferred.weight, share);
   std::vector<TensorId> of_bias;
   if (!grouped && forward.num_inputs > 2) of_bias = {gradient_buffer(in(forward, 2), share)};

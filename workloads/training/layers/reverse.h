@@ -73,7 +73,10 @@ class Reverse {
   TensorId gradient_buffer(TensorId forward_weight, bool sum_over_tensor);
   TensorId quantised(TensorId x, OpKind how, std::int32_t route, bool for_product = true);
   TensorId by_columns(TensorId dy, std::int32_t route);
+  void find_wanted();
+  bool is_trained(TensorId forward_weight) const;
   bool needs_gradient(TensorId forward_tensor) const;
+  bool leads_to_trained(const Op& op) const;
   bool sees_share_of_tokens(TensorId forward_operand) const;
 
   std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs,
@@ -95,6 +98,7 @@ class Reverse {
   const BackwardOptions& options_;
   FragmentBuilder* builder_;  // that ops go to: the backward pass, then, of a split one, its weights
   std::vector<std::int32_t> producer_;                   // forward op that writes a forward tensor, -1: none
+  std::vector<bool> wanted_;                             // by forward tensor: somebody needs its gradient
   StatedWaits waits_;                                    // of forward ops, for those that are computed again
   std::map<TensorId, std::vector<TensorId>> gradients_;  // contributions, by forward tensor
   std::map<TensorId, TensorId> values_;                  // forward tensor -> tensor here

@@ -94,7 +94,7 @@ void Reverse::reverse(const Op& op) {
   }
 }
 
-// dx[m,k] = dy[m,n] W[n,k] now, dW later.
+// dx[m,k] = dy[m,n] W[n,k] now, dW later; of a frozen W none, for which nothing is kept or gathered again.
 void Reverse::reverse_gemm(const Op& op) {
   const TensorId dy = gradient(out(op, 0));
   CHECK(dy != kNoTensor, fmt::format("no gradient for {}", to_string(op.role)));
@@ -104,18 +104,20 @@ void Reverse::reverse_gemm(const Op& op) {
   const TensorId original = copy == forward_.quantised_from.end() ? operand : copy->second;
   const std::int32_t producer = producer_[original];
   const bool again = producer >= 0 && forward_.recomputable.count(producer) > 0;
+  const bool trained = is_trained(in(op, 1));
   // Rows that are gathered again for dW travel beside the product that gives dx.
-  if (again && is_communication(fragment().ops[producer].kind) && !options_.split) value(original);
+  if (trained && again && is_communication(fragment().ops[producer].kind) && !options_.split) value(original);
   if (needs_gradient(original)) {
     Op dgrad = like(op, grouped ? OpKind::kGroupedGemmDgrad : OpKind::kGemmDgrad);
     dgrad.shape.n = op.shape.k;
     dgrad.shape.k = op.shape.n;
     if (!grouped) dgrad.shape.heads = 0;  // a bias passes on what it gets
-    const TensorId left = op.dtype == DType::kFp8 ? quantised(dy, OpKind::kQuantise, op.route) : dy;
+    const TensorId left = op.dtype == DType::kFp8 ? quantised(dy, OpKind::kQuantise, op.route, trained) : dy;
     const TensorId dx = fresh_gradient(original);
     emit(dgrad, {left, value(in(op, 1))}, {dx});
     add_gradient(original, dx);
   }
+  if (!trained) return;
   // The copy with scales along the tokens, where the operand was quantised both ways; else the 8-bit copy is
   // what was kept, unless the original is computed again anyway.
   const auto columns = forward_.columns_of.find(operand);
@@ -135,6 +137,7 @@ void Reverse::reverse_add(const Op& op) {
     value(in(op, 1));
   add_gradient(in(op, 0), dy);
   if (op.shape.k == 0) return add_gradient(in(op, 1), dy);
+  if (!needs_gradient(in(op, 1))) return;
   const TensorId left = fresh_gradient(in(op, 1));
   Op masked = like(op, OpKind::kAdd);
   masked.shape.k = 2;
@@ -150,9 +153,9 @@ void Reverse::reverse_norm(const Op& op) {
   const bool of_heads =
       input_.model->attention != AttentionKind::kMla && (op.role == Role::kQNorm || op.role == Role::kKvNorm);
   const bool share = sees_share_of_tokens(in(op, 0)) || (of_heads && plan().tp > 1);
-  const TensorId dw = gradient_buffer(in(op, 1), share);
-  Op back = like(op, OpKind::kNormGrad);
-  emit(back, {dy, value(in(op, 0)), value(in(op, 1))}, {dx, dw});
+  std::vector<TensorId> outputs{dx};
+  if (is_trained(in(op, 1))) outputs.push_back(gradient_buffer(in(op, 1), share));
+  emit(like(op, OpKind::kNormGrad), {dy, value(in(op, 0)), value(in(op, 1))}, outputs);
   add_gradient(in(op, 0), dx);
 }
 

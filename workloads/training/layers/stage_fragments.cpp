@@ -180,8 +180,10 @@ StageFragments FragmentStore::lower(const StageSpec& stage) {
   if (has_split_backward(input_.plan->schedule)) lower_split(stage, forward, fragments);
   if (input_.plan->overlap_weights) {
     FragmentBuilder first = forward.builder;
-    fragments.first_forward =
-        freeze_with_away_state(*input_.plan, {.activations = away_of(forward), .first_of_step = true}, first);
+    const bool adapters = input_.workload->adapters.any();
+    fragments.first_forward = freeze_with_away_state(
+        *input_.plan, {.activations = away_of(forward), .first_of_step = true, .adapters_alone = adapters},
+        first);
   }
   fragments.forward = freeze(forward.builder, away_of(forward));
   return fragments;

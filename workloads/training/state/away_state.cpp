@@ -82,7 +82,7 @@ class Rewrite {
   // Stands here, but of what the optimizer wrote only this rank's shard is new.
   bool refreshes(const Tensor& tensor) const {
     return away_.first_of_step && plan_.overlap_weights && is_whole_weight(tensor) &&
-           num_shards(plan_, tensor.experts > 0) > 1;
+           (is_adapter(tensor) || !away_.adapters_alone) && num_shards(plan_, tensor.experts > 0) > 1;
   }
 
   // Sums of one microbatch, which end in the members' shards.

@@ -228,12 +228,12 @@ class OptimizerWriter {
   // The squares of all gradients of the model, a number that every rank waits for (Megatron-LM,
   // clip_grads.py).
   void write_norm(const std::vector<StageParameter>& parameters) {
-    const TensorId own = builder_.transient(1, 1, DType::kFp32, Role::kDense);
+    const TensorId own = builder_.add(parameters.empty() ? no_squares() : squares());
     std::map<std::pair<GroupRole, int>, std::vector<TensorId>> alike;
     for (const StageParameter& parameter : parameters)
       alike[{holders_of(parameter), same_elements(parameter)}].push_back(gradient(parameter));
     for (const auto& [key, tensors] : alike) write_squares(key.first, key.second, tensors, own);
-    squares_ = builder_.transient(1, 1, DType::kFp32, Role::kDense);
+    squares_ = builder_.add(squares());
     builder_.emit({.kind = OpKind::kAllReduce,
                    .dtype = DType::kFp32,
                    .lane = Lane::kDataComm,
