@@ -312,6 +312,12 @@ Flops forward_flops_per_token(const Model& model, std::int64_t sequence_length, 
   return flops;
 }
 
+Flops product_flops_per_token(const Model& model) {
+  Flops flops{2.0 * model.hidden * model.vocabulary};
+  for (int layer = 0; layer < model.layers; ++layer) flops.value += 2 * layer_products(model, layer);
+  return flops;
+}
+
 double kv_elements_per_token(const Model& model) {
   if (model.attention == AttentionKind::kMla) {
     return static_cast<double>(model.layers) *

@@ -124,9 +124,9 @@ struct Model {
   int learned_positions = 0;  // rows of a learned position table; 0: rotary embedding
   Published published;
   std::optional<Fp8Scales> fp8_scales;  // of the checkpoint in 8 bits that is published; none: not known
-  std::string unsupported;  // why it cannot run ("linear attention ..."); empty: it can
-  std::string source;       // where the numbers come from, in words
-  std::string status;       // published | from memory | derived
+  std::string unsupported;              // why it cannot run ("linear attention ..."); empty: it can
+  std::string source;                   // where the numbers come from, in words
+  std::string status;                   // published | from memory | derived
   std::string note;
 
   bool operator==(const Model&) const = default;
@@ -176,6 +176,8 @@ Flops forward_flops_per_token(const Model& model, std::int64_t sequence_length, 
 // Its parts: one layer; and the output head with the MTP modules.
 Flops layer_flops_per_token(const Model& model, int layer, std::int64_t sequence_length, bool causal);
 Flops head_flops_per_token(const Model& model, std::int64_t sequence_length, bool causal);
+// Of all that, the products with weights, MTP modules left out: what lies beyond is between queries and keys.
+Flops product_flops_per_token(const Model& model);
 
 // Keys and values that one token leaves in the cache, in elements over all layers; MLA keeps the latent and
 // the rotary key, and the key of an indexer.

@@ -63,6 +63,47 @@ FigureRows pass_rows(const PassSeconds& passes) {
           {"between_passes_s", passes.between}, {"optimizer_pass_s", passes.optimizer}};
 }
 
+namespace {
+
+// A checkpoint that a run goes on from holds the adapters, their masters and moments; the model is elsewhere.
+FigureRows adapter_rows(const Scenario& scenario) {
+  const Adapters& adapters = scenario.training.adapters;
+  const TrainingPlan& plan = scenario.plan;
+  const double trained = count_adapters(scenario.model, adapters).all;
+  const double weights = element_bytes(DType::kBf16);
+  const DType second = plan.optimizer_states == DType::kFp8 ? DType::kBf16 : plan.optimizer_states;
+  const double states = (plan.keeps_master ? element_bytes(plan.master) : 0) +
+                        element_bytes(plan.optimizer_states) + element_bytes(second);
+  return {{"rank", adapters.rank},
+          {"parameters", trained},
+          {"share", trained / count_parameters(scenario.model).total()},
+          {"bytes", trained * weights},
+          {"checkpoint_bytes", trained * (weights + states)}};
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, FigureRows>> kind_rows(const Report& report, double step_time_s) {
+  std::vector<std::pair<std::string, FigureRows>> rows;
+  if (const auto packed = packed_figures(report))
+    rows.emplace_back("packing", packing_rows(*packed, step_time_s));
+  if (report.reinforcement) rows.emplace_back("rl", reinforcement_rows(*report.reinforcement));
+  if (report.scenario->training.adapters.any()) rows.emplace_back("lora", adapter_rows(*report.scenario));
+  return rows;
+}
+
+std::string adapters_text(const Report& report) {
+  const Scenario& scenario = *report.scenario;
+  const Adapters& adapters = scenario.training.adapters;
+  if (!adapters.any()) return "";
+  const double trained = count_adapters(scenario.model, adapters).all;
+  const double share = trained / count_parameters(scenario.model).total();
+  return fmt::format(
+      "  trained            adapters of rank {}: {:.2f} M parameters, {:.3f}% of the model's, which are "
+      "frozen\n",
+      adapters.rank, trained * 1e-6, 100 * share);
+}
+
 std::string packing_text(const Report& report, double step_time_s) {
   const std::optional<PackedTokens> packed = packed_figures(report);
   if (!packed) return "";

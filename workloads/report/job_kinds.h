@@ -1,5 +1,5 @@
-// What a report says of training that is more than rows of one sequence each: packed sequences, and the other
-// phases of a step of reinforcement learning.
+// What a report says of training that is more than all weights on rows of one sequence each: packed
+// sequences, adapters, and the other phases of a step of reinforcement learning.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,10 @@ using FigureRows = std::vector<std::pair<std::string, double>>;
 FigureRows packing_rows(const PackedTokens& packed, double step_time_s);
 FigureRows pass_rows(const PassSeconds& passes);  // what a rank's time is made of: the sum is the step
 FigureRows reinforcement_rows(const ReinforcementFigures& figures);
+// The objects of those that the job has, by their keys in the report.
+std::vector<std::pair<std::string, FigureRows>> kind_rows(const Report& report, double step_time_s);
 
+std::string adapters_text(const Report& report);                     // empty where there are none
 std::string packing_text(const Report& report, double step_time_s);  // empty where there is none
 std::string reinforcement_text(const Report& report);
 

@@ -46,6 +46,26 @@ double forward_flops(const Model& model, std::int64_t length, bool causal, doubl
   return all - dropped * model.experts.active * expert;
 }
 
+// Of a trained token. Frozen matrices have no gradient of their own: their products run once forward and once
+// back, those of adapters and what lies between queries and keys three times.
+double trained_flops(const Scenario& scenario, double forward, double dropped) {
+  const Adapters& adapters = scenario.training.adapters;
+  if (!adapters.any()) return 3 * forward;
+  const Model& model = scenario.model;
+  double products = product_flops_per_token(model).value;
+  double beside = 2 * count_adapters(model, adapters).of_token;
+  if (dropped > 0) {
+    const double kept = 1 - dropped;
+    Model no_experts = model;
+    no_experts.experts.active = 0;
+    const double others = product_flops_per_token(no_experts).value;
+    const double beside_others = 2 * count_adapters(no_experts, adapters).of_token;
+    products = others + kept * (products - others);
+    beside = beside_others + kept * (beside - beside_others);
+  }
+  return 2 * products + 3 * (forward - products) + 3 * beside;
+}
+
 // What a member sends to others: of equal parts, and its own beside them, the (n - 1) / n of bus_factor().
 double mean_sent(const PairBytes& matrix) {
   double sum = 0;
@@ -72,7 +92,8 @@ TrainingFigures training_figures(const Report& report) {
   const double dropped = report.experts.empty() ? 0 : report.experts.dropped_share();
   const auto rate = [&](bool causal) {
     const double forward = forward_flops(counted, length, causal, dropped);
-    return (work.forward_only ? 1 : 3) * forward * figures.tokens_per_s / figures.devices;
+    const double all = work.forward_only ? forward : trained_flops(scenario, forward, dropped);
+    return all * figures.tokens_per_s / figures.devices;
   };
   const double peak = peak_of_devices(*scenario.cluster, figures.devices) / figures.devices;
   figures.tflops_per_device = rate(false) * 1e-12;

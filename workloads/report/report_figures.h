@@ -9,7 +9,8 @@
 
 namespace moebius {
 
-// Of one step of a training run. FLOPs are those of the model (3 forward passes' worth, no recomputation),
+// Of one step of a training run. FLOPs are those of the model (3 forward passes' worth, no recomputation;
+// with adapters 2 for what is multiplied by frozen weights, 3 for the adapters and between queries and keys),
 // against the dense BF16 peak of the device: non-causal attention as most publications count it, and causal.
 // MTP modules are simulated, but not counted: DeepSeek's 432 and 385 TFLOP/s (ISCA 2025, Table 4) are those
 // of the main model.

@@ -35,9 +35,7 @@ void add_training(Json& json, const Report& report) {
   json["step_time_s"] = figures.step_time_s;
   json["tokens_per_s"] = figures.tokens_per_s;
   json["tokens_per_s_per_device"] = figures.tokens_per_s / figures.devices;
-  if (const auto packed = packed_figures(report))
-    add_rows(json["packing"], packing_rows(*packed, figures.step_time_s));
-  if (report.reinforcement) add_rows(json["rl"], reinforcement_rows(*report.reinforcement));
+  for (const auto& [key, rows] : kind_rows(report, figures.step_time_s)) add_rows(json[key], rows);
   json["devices"] = figures.devices;
   if (!report.facts.losses.empty()) json["loss"] = report.facts.losses;
   if (report.scenario->training.first_step > 0) json["first_step"] = report.scenario->training.first_step;

@@ -76,7 +76,7 @@ void training_headline(Out out, const Report& report) {
   fmt::format_to(out, "  step time          {}\n", seconds_text(figures.step_time_s));
   fmt::format_to(out, "  tokens/s           {} ({} a device)\n", grouped(std::llround(figures.tokens_per_s)),
                  grouped(std::llround(figures.tokens_per_s / figures.devices)));
-  fmt::format_to(out, "{}", packing_text(report, figures.step_time_s));
+  fmt::format_to(out, "{}{}", adapters_text(report), packing_text(report, figures.step_time_s));
   if (!report.facts.losses.empty())
     fmt::format_to(out, "  loss by step       {}\n", losses_text(report.facts.losses));
   if (!report.facts.on_cluster) {

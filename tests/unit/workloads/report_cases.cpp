@@ -126,6 +126,24 @@ TEST_CASE("MFU is three forward passes over the BF16 peak of all devices") {
   CHECK(value(report, "mfu_causal") < value(report, "mfu"));
 }
 
+// Llama 3 8B by hand: maps of 4,096 columns to 6,144 and back, MLPs of 14,336, 128,256 words; a query of 32
+// heads of 128 columns and 4,096 keys.
+TEST_CASE("MFU with adapters is two products with frozen weights, three of all else") {
+  const Scenario scenario = scenario_at("validate/dgx-cloud-sft/lora-llama3-8b-8.json");
+  const Report report = report_of(scenario, 1);
+  const double layer = 4096.0 * (6144 + 4096 + 3 * 14336), adapters = 32 * 8 * (4096.0 + 6144);
+  const double products = 2 * (32 * layer + 4096.0 * 128256), attention = 32 * 2.0 * 32 * 4096 * (128 + 128);
+  const double flops = 2 * products + 3 * attention + 3 * 2 * adapters;
+  const double peak = scenario.cluster->pools[0].accelerator.peak_of(DType::kBf16).value;
+  CHECK(value(report, "mfu") == Approx(flops * 32 * 4096 / (8 * peak)));
+  CHECK(value(report, "lora.rank") == 8);
+  CHECK(value(report, "lora.parameters") == adapters);
+  CHECK(value(report, "lora.bytes") == 2 * adapters);
+  CHECK(value(report, "lora.checkpoint_bytes") == 14 * adapters);  // with FP32 masters and two moments
+  CHECK(value(report, "lora.share") == Approx(adapters / 8.03e9).epsilon(1e-3));
+  CHECK_THAT(report_text(report), Contains("adapters of rank 8: 2.62 M parameters"));
+}
+
 TEST_CASE("what other machines executed is not held against the scenario's peak") {
   const Scenario scenario = scenario_at("smoke/moe-layer.json");
   Report report = report_of(scenario, 1);
