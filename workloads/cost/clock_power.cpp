@@ -50,11 +50,27 @@ constexpr int kSteps = 6;  // from 1 to within 1e-6 of any clock above a half
 
 constexpr std::array<DType, 2> kSixteenBits = {DType::kBf16, DType::kFp16};  // the same units
 
+// Boards of one tray share what feeds them: four of GB200 at once are 6% slower than one alone, at 1,320 to
+// 1,450 TFLOP/s (the same logbook). A cluster's work all at once, so that is what counts: products take as
+// much more energy as brings the clock there, which falls with the cube root.
+struct SharedTray {
+  std::string_view chip;
+  double clock = 1;  // of that alone
+};
+constexpr std::array<SharedTray, 1> kSharedTrays = {{{"gb200-nvl72", 0.94}}};
+
+double beside_others(const Accelerator& chip) {
+  for (const SharedTray& tray : kSharedTrays)
+    if (tray.chip == chip.id) return 1 / (tray.clock * tray.clock * tray.clock);
+  return 1;
+}
+
 // At the full clock of the chip: its own, or that of the measured one of its generation.
 double energy_at_full_clock(const Accelerator& chip, DType operands, double clock_ratio) {
   for (const MeasuredChip& measured : kMeasuredChips)
-    if (measured.chip == chip.id && measured.operands == operands) return measured.joule;
-  return full_clock_energy(chip, operands) * clock_ratio * clock_ratio;
+    if (measured.chip == chip.id && measured.operands == operands)
+      return measured.joule * beside_others(chip);
+  return full_clock_energy(chip, operands) * clock_ratio * clock_ratio * beside_others(chip);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // What a board draws while a kernel runs.
 #include "workloads/cost/power.h"
 
+#include <cmath>
+
 #include "hw/catalog.h"
 #include "models/layer_math.h"
 #include "workloads/cost/clock_power.h"
@@ -87,16 +89,17 @@ TEST_CASE(
   CHECK(full_clock_ratio(gb200, profiles.front()) == Approx(clock));
   CHECK(carried.idle == Approx(1.2 * measured.idle));
   const auto fp8 = static_cast<std::size_t>(DType::kFp8), bf16 = static_cast<std::size_t>(DType::kBf16);
-  CHECK(carried.joule_per_product[fp8] == Approx(clock * clock * measured.joule_per_product[fp8]));
+  const double tray = 1 / std::pow(0.94, 3);  // four at once
+  CHECK(carried.joule_per_product[fp8] == Approx(clock * clock * tray * measured.joule_per_product[fp8]));
   CHECK(carried.joule_per_flop[bf16] == Approx(clock * clock * measured.joule_per_flop[bf16]));
 }
 
-// GB200 alone for seconds: 1,440 to 1,520 TFLOP/s in BF16 (marin-community/marin, 2026-09-30), 2,620 to 2,900
-// in FP8 with one scale a tensor (Azure's guide to ND GB200 v6); for nine calls 1,650 to 1,810 in BF16.
+// GB200, four of a tray for seconds: 1,320 to 1,450 TFLOP/s in BF16, one alone 1,440 to 1,520
+// (marin-community/marin, 2026-09-30).
 TEST_CASE("products of GB200 without end are as fast as they were measured there") {
   const double bf16 = sustained_tflops("gb200-nvl72", DType::kBf16);
-  CHECK(bf16 > 1400);
-  CHECK(bf16 < 1520);
+  CHECK(bf16 > 1320);
+  CHECK(bf16 < 1450);
   CHECK(bf16 < 1.08 * sustained_tflops("b200-sxm", DType::kBf16));
 }
 
