@@ -158,7 +158,7 @@ int run_body(const RunArguments& arguments) {
   if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
     require_schedule(job);
   if (!carries_out(arguments.executor)) require_nothing_computed(job, arguments.real);
-  if (!arguments.out.empty()) require_run_directory(arguments.out);  // before the work
+  const auto made = require_run_directory(arguments.out);  // before the work
   // From here the schedule is decided and the devices can hold it.
   Hooks hooks{.wants_spans = arguments.explain || !arguments.out.empty()};
   std::optional<ScheduleDump> dump;

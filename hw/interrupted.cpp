@@ -36,13 +36,21 @@ class Note {
 static_assert(std::atomic<int>::is_always_lock_free);
 
 std::array<Note, 64> unfinished;
-Note last_words;
+Note last_words, other_words;
 
-// The signal is blocked in here, and its action the one of old: it ends the process on return.
+std::string said(const std::string& sentence) {
+  return fmt::format("{}moebius: {}\n", isatty(STDERR_FILENO) != 0 ? "\n" : "", sentence);
+}
+
+// The signal is blocked in here, and its action the one of old: it ends the process on return. Directories
+// go after the files in them, and only when nothing else is there.
 void tidy_up(int signal) {
-  for (const Note& file : unfinished)
-    if (file.read() != nullptr) unlink(file.read());
-  if (const char* words = last_words.read()) {
+  for (const auto remove : {unlink, rmdir})
+    for (const Note& one : unfinished)
+      if (one.read() != nullptr) remove(one.read());
+  const char* words = last_words.read();
+  if (words == nullptr) words = other_words.read();
+  if (words != nullptr) {
     const ssize_t ignored = write(STDERR_FILENO, words, std::strlen(words));  // nobody is left to tell
     static_cast<void>(ignored);
   }
@@ -52,6 +60,7 @@ void tidy_up(int signal) {
 }  // namespace
 
 void tidy_up_when_interrupted() {
+  other_words.take(said("interrupted: what was not finished is not there"));
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow: what writes it is told, and says so
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action {};
@@ -74,7 +83,7 @@ UnfinishedFile::~UnfinishedFile() {
 }
 
 LastWords::LastWords(const std::string& sentence) {
-  last_words.take(fmt::format("{}moebius: {}\n", isatty(STDERR_FILENO) != 0 ? "\n" : "", sentence));
+  last_words.take(said(sentence));
 }
 
 LastWords::~LastWords() {

@@ -1,5 +1,6 @@
-// What a process that SIGINT, SIGTERM or SIGHUP ends still does: unfinished files go away, and a sentence
-// says how to go on. Children that were forked do neither for their parent.
+// What a process that SIGINT, SIGTERM or SIGHUP ends still does: unfinished files and
+// directories go away, and a sentence says that it was interrupted, or how to go on. Children that were
+// forked do neither for their parent.
 #pragma once
 
 #include <string>
@@ -9,7 +10,8 @@ namespace moebius {
 // Of main, once: from here those signals end the process as ever, but in order.
 void tidy_up_when_interrupted();
 
-// Goes away when the process is interrupted while the object lives.
+// A file, or a directory that is empty then, which goes away when the process is interrupted while the object
+// lives.
 class UnfinishedFile {
  public:
   explicit UnfinishedFile(const std::string& path);  // of many at a time, some may stay behind

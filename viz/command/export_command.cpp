@@ -23,9 +23,9 @@ Command export_command() {
     if (chrome.empty() && perfetto.empty())
       throw input_error("export: expected --chrome FILE or --perfetto FILE, found neither");
     require_apart("--perfetto", perfetto, chrome);
-    for (const std::string& read : {run, timeline_path(run)}) {
-      require_apart("--chrome", chrome, read);
-      require_apart("--perfetto", perfetto, read);
+    for (const std::string& file : files_of_run(run)) {
+      require_apart("--chrome", chrome, file);
+      require_apart("--perfetto", perfetto, file);
     }
     const SpanColumns spans(timeline_path(run));
     if (spans.size() == 0 && spans.tables().samples.empty())

@@ -23,8 +23,7 @@ Command report_command() {
       if (from.empty()) continue;
       if (std::filesystem::is_regular_file(from))
         throw input_error(fmt::format("report: expected a run's directory, found the file {}", from));
-      require_apart("--html", arguments->html, timeline_path(from));
-      require_apart("--html", arguments->html, (std::filesystem::path(from) / "report.json").string());
+      for (const std::string& file : files_of_run(from)) require_apart("--html", arguments->html, file);
     }
     const viz::RunOnPage run(arguments->run);
     const std::string text = arguments->other.empty()

@@ -192,10 +192,14 @@ Lived live_simulated(const CrosscheckRequest& request, Job job) {
 }
 
 // Before the work: what could not be written after it.
-void require_outputs(const std::string& out) {
-  if (out.empty()) return;
-  for (const char* side : {"/simulated", "/executed"}) require_run_directory(out + side);
-  require_writable(out + "/crosscheck.json");
+using MadeOutputs = std::vector<std::unique_ptr<MadeDirectories>>;
+MadeOutputs require_outputs(const std::string& out) {
+  MadeOutputs made;
+  if (out.empty()) return made;
+  made.push_back(require_directory(out, {"crosscheck.json"}));
+  for (const char* side : {"/simulated", "/executed"}) made.push_back(require_run_directory(out + side));
+  std::reverse(made.begin(), made.end());  // the innermost goes first
+  return made;
 }
 
 Crosscheck crosscheck_service(const CrosscheckRequest& request) {
@@ -213,20 +217,20 @@ Crosscheck crosscheck_service(const CrosscheckRequest& request) {
   result.loop = compare_latencies(simulated.times, executed.times);
   result.loop->simulated_iterations = simulated.iterations;
   result.loop->executed_iterations = executed.iterations;
-  if (!request.out.empty()) write_file(RunDirectory(request.out).path("crosscheck.json"), to_json(result));
+  if (!request.out.empty()) write_file(request.out + "/crosscheck.json", to_json(result));
   return result;
 }
 
 }  // namespace
 
 Crosscheck crosscheck(const CrosscheckRequest& request) {
-  require_outputs(request.out);
+  const MadeOutputs made = require_outputs(request.out);
   if (decides_by_clock(request.read())) return crosscheck_service(request);
   Crosscheck result;
   Job job = request.read();
   require_fit(job);
   result.scenario = job.scenario.name;
-  const RunDirectory directory(request.out);
+  const RunDirectory directory(request.out, {"simulated", "executed"});
   write(directory, "simulated", simulated(request, job, result));
   Executions executions(request, result);
   executions.run();

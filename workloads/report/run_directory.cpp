@@ -21,6 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::array kFilesOfRun{"timeline.mtl", "report.json", "report.txt",
+                                 "network.svg",  "experts.svg", "cluster.svg"};
+
 void make_directory(const fs::path& directory) {
   std::error_code error;
   fs::create_directories(directory, error);
@@ -61,13 +64,29 @@ DirectoryLock::~DirectoryLock() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-void require_directory(const std::string& directory, std::initializer_list<const char*> files) {
+MadeDirectories::MadeDirectories(const std::string& directory) {
+  std::error_code error;
+  for (fs::path at = fs::absolute(directory).lexically_normal(); !fs::exists(at, error);
+       at = at.parent_path())
+    if (at.has_filename()) made_.push_back(at.string());
+  for (const std::string& made : made_) unfinished_.emplace_back(made);
   make_directory(directory);
-  for (const char* name : files) require_writable((fs::path(directory) / name).string());
 }
 
-void require_run_directory(const std::string& directory) {
-  require_directory(directory, {"timeline.mtl", "report.txt", "report.json"});
+MadeDirectories::~MadeDirectories() {
+  for (const std::string& made : made_) rmdir(made.c_str());  // refused where something is there
+}
+
+std::unique_ptr<MadeDirectories> require_directory(const std::string& directory,
+                                                   std::initializer_list<const char*> files) {
+  if (directory.empty()) return nullptr;
+  auto made = std::make_unique<MadeDirectories>(directory);
+  for (const char* name : files) require_writable((fs::path(directory) / name).string());
+  return made;
+}
+
+std::unique_ptr<MadeDirectories> require_run_directory(const std::string& directory) {
+  return require_directory(directory, {"timeline.mtl", "report.txt", "report.json"});
 }
 
 void write_run(const std::string& directory, const RunTexts& texts, const Timeline& timeline) {
@@ -84,13 +103,19 @@ void write_run(const std::string& directory, const RunTexts& texts, const Timeli
   write_picture((base / "cluster.svg").string(), texts.queues);
 }
 
-RunDirectory::RunDirectory(const std::string& wanted) : path_(wanted), temporary_(wanted.empty()) {
+RunDirectory::RunDirectory(const std::string& wanted, std::initializer_list<const char*> runs)
+    : path_(wanted), temporary_(wanted.empty()) {
   if (!temporary_) return;
   std::string name = (fs::temp_directory_path() / "moebius-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) {
     throw run_error(fmt::format("{}: cannot create a temporary directory: {}", name, std::strerror(errno)));
   }
   path_ = name;
+  for (const char* run : runs) {
+    for (const char* file : kFilesOfRun) unfinished_.emplace_back(path(run) + "/" + file);
+    unfinished_.emplace_back(path(run));
+  }
+  unfinished_.emplace_back(path_);
 }
 
 RunDirectory::~RunDirectory() {
@@ -140,6 +165,13 @@ std::string timeline_path(const std::string& run) {
         fmt::format("{}: expected a run's directory or timeline, found nothing", timeline.string()));
   }
   return timeline.string();
+}
+
+std::vector<std::string> files_of_run(const std::string& run) {
+  const fs::path timeline(timeline_path(run));
+  std::vector<std::string> files{timeline.string()};
+  for (const char* name : kFilesOfRun) files.push_back((timeline.parent_path() / name).string());
+  return files;
 }
 
 }  // namespace moebius

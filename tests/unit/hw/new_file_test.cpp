@@ -119,5 +119,29 @@ TEST_CASE("an interrupted process removes what it has not finished, and has a la
   CHECK(entries(scratch) == 2);
 }
 
+TEST_CASE(
+    "who has no last word of its own says all the same that it was interrupted, and leaves no empty "
+    "directory") {
+  const test::Scratch scratch;
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(open(scratch.path("said").c_str(), O_WRONLY | O_CREAT, 0600), STDERR_FILENO);
+    std::signal(SIGINT, SIG_DFL);
+    tidy_up_when_interrupted();
+    for (const char* made : {"empty", "full"}) mkdir(scratch.path(made).c_str(), 0700);
+    const UnfinishedFile empty(scratch.path("empty")), full(scratch.path("full"));
+    const NewFile file(scratch.path("empty/file"));
+    scratch.write("full/done", "kept");
+    raise(SIGINT);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(text_of(scratch.path("said")) == "moebius: interrupted: what was not finished is not there\n");
+  CHECK_FALSE(std::filesystem::exists(scratch.path("empty")));
+  CHECK(text_of(scratch.path("full/done")) == "kept");
+}
+
 }  // namespace
 }  // namespace moebius

@@ -2,6 +2,7 @@
 #include "workloads/report/run_directory.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -29,6 +30,39 @@ TEST_CASE("who writes a run waits until another has written all of its own there
   writer.join();
   for (const char* name : {"report.json", "report.txt", "timeline.mtl"})
     CHECK(std::filesystem::exists(run + "/" + name));
+}
+
+TEST_CASE("directories that were made for results go away where no result came") {
+  const test::Scratch scratch;
+  std::filesystem::create_directory(scratch.path("there"));
+  {
+    const auto made = require_run_directory(scratch.path("there/a/b"));
+    CHECK(std::filesystem::is_directory(scratch.path("there/a/b")));
+  }
+  CHECK(std::filesystem::is_empty(scratch.path("there")));
+  {
+    const auto made = require_run_directory(scratch.path("there/a/b"));
+    write_run(scratch.path("there/a/b"), {"{}", "text"}, small_timeline());
+  }
+  CHECK(std::filesystem::exists(scratch.path("there/a/b/report.json")));
+}
+
+TEST_CASE("no option of export or report writes over a file of the run that it reads") {
+  const test::Scratch scratch;
+  const std::string run = scratch.path("run");
+  write_run(run, {"{}", "text"}, small_timeline());
+  for (const char* command : {"export {} --chrome {}/{}", "export {} --perfetto {}/{}",
+                              "export {}/timeline.mtl --chrome {}/{}", "report {} --html {}/{}"})
+    for (const char* name : {"timeline.mtl", "report.json", "report.txt"}) {
+      const std::string line = fmt::format(fmt::runtime(command), run, run, name);
+      INFO(line);
+      const std::string before = test::text_of(run + "/" + name);
+      const test::Finished refused = test::run_moebius(line);
+      CHECK(refused.exit_code == 2);
+      CHECK_THAT(refused.err,
+                 Catch::Contains(fmt::format(": expected another file than {}/{}, found ", run, name)));
+      CHECK(test::text_of(run + "/" + name) == before);
+    }
 }
 
 }  // namespace

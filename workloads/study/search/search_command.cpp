@@ -162,8 +162,8 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
   require_apart("--plot", arguments.plot, arguments.write);
   for (const std::string& path : {arguments.plot, arguments.write})
     if (!path.empty()) require_writable(path);  // before the work
-  if (!arguments.out.empty())
-    require_directory(arguments.out, {"report.json", "report.txt", "search.svg", "best.json"});
+  const auto made =
+      require_directory(arguments.out, {"report.json", "report.txt", "search.svg", "best.json"});
   request.stopped = [&] { return interruption.came(); };
   request.progress = [&](double share, const std::string& doing) { bar.show(share, doing); };
   const SearchResult result = searched(request, kind, document, space);
