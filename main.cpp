@@ -370,9 +370,10 @@ int start_command(int argc, char** argv) {
   try {
     app.parse(last_word_first(argc, argv));
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() != 0)
-      return told(2, wrong_command_line({argv + std::min(1, argc), argv + argc}, commands, error.what()));
-    return outcome_of([&] { return app.exit(error); });  // --help, --version
+    const std::vector<std::string> words(argv + std::min(1, argc), argv + argc);
+    const std::string wrong = error.get_exit_code() == 0 ? unknown_topic(words, commands)
+                                                         : wrong_command_line(words, commands, error.what());
+    return wrong.empty() ? outcome_of([&] { return app.exit(error); }) : told(2, wrong);  // empty: --help
   }
   return outcome_of(chosen);
 }

@@ -28,6 +28,12 @@ std::string with_short_words(std::string_view sentence) {
   return text;
 }
 
+std::vector<std::string> names_of(const std::vector<Command>& commands) {
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.push_back(command.name);
+  return names;
+}
+
 // The first word that looks like an option and is none of the command's.
 std::string unknown_option(const std::vector<std::string>& words, const Command& command) {
   std::vector<std::string> known{"--help"};
@@ -61,12 +67,17 @@ std::string misused_option(const std::vector<std::string>& words, const Command&
 
 }  // namespace
 
+std::string unknown_topic(const std::vector<std::string>& words, const std::vector<Command>& commands) {
+  const bool by_name = !words.empty() && words.front() == "help";
+  for (std::size_t i = by_name ? 1 : 0; i < words.size(); ++i)
+    if (!words[i].starts_with("-")) return unknown_command(words[i], names_of(commands));
+  return "";
+}
+
 std::string wrong_command_line(const std::vector<std::string>& words, const std::vector<Command>& commands,
                                const std::string& error) {
   const std::string first = words.empty() ? "" : words.front();
-  std::vector<std::string> names;
-  for (const Command& command : commands) names.push_back(command.name);
-  const std::string unknown = unknown_command(first, names);
+  const std::string unknown = unknown_command(first, names_of(commands));
   if (!unknown.empty()) return unknown;
   if (first.starts_with("-")) return fmt::format("expected a command, found {}", json_excerpt(first));
   const auto of = std::ranges::find(commands, first, &Command::name);

@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "tests/catch.h"
+#include "tests/process.h"
 
 namespace moebius {
 namespace {
@@ -19,6 +20,20 @@ TEST_CASE("whatever a command throws becomes a sentence and an exit code") {
   CHECK(outcome_of([]() -> int { throw std::system_error(EAGAIN, std::generic_category()); }) == 1);
   const auto removed = []() -> int { return std::filesystem::is_empty("/nowhere"); };
   CHECK(outcome_of(removed) == 1);
+}
+
+TEST_CASE("help on a command that there is not is wrong, and names the nearest") {
+  const std::vector<Command> commands{{.name = "run", .help = "", .options = {}, .run = {}},
+                                      {.name = "sweep", .help = "", .options = {}, .run = {}}};
+  CHECK(unknown_topic({"help", "sweeep"}, commands) ==
+        "unknown command \"sweeep\" (did you mean \"sweep\"?)");
+  CHECK(unknown_topic({"foo", "--help"}, commands) == unknown_topic({"help", "foo"}, commands));
+  for (const std::vector<std::string>& right : std::vector<std::vector<std::string>>{
+           {"help"}, {"--help"}, {"help", "run"}, {"run", "--help"}, {"run", "foo", "--help"}, {"--version"}})
+    CHECK(unknown_topic(right, commands).empty());
+  const test::Finished asked = test::run_moebius("help foo");
+  CHECK(asked.exit_code == 2);
+  CHECK(asked.out.empty());
 }
 
 }  // namespace
