@@ -39,8 +39,10 @@ const std::map<std::string, std::string> kMetadata{{"format", "pt"}};
 
 class CheckpointWriter {
  public:
-  CheckpointWriter(const CheckpointIndex& index, const ReadRegion& read, bool goes_on)
-      : read_(read), goes_on_(goes_on), total_(index.bytes()) {}
+  // `goes_on`: with what is in the directory.
+  CheckpointWriter(const CheckpointIndex& index, const ReadRegion& read, NewDirectory& directory,
+                   bool goes_on)
+      : read_(read), directory_(directory), goes_on_(goes_on), total_(index.bytes()) {}
 
   void write(const std::string& path, const std::vector<PlannedTensor>& planned) {
     if (goes_on_ && is_finished(path, planned)) return;
@@ -79,12 +81,15 @@ class CheckpointWriter {
   }
 
   void check_interruption() const {
-    if (goes_on_ && interruption_.came())
+    if (goes_on_ && interruption_.came()) {
+      directory_.keep();
       throw run_error("interrupted: the same command goes on with the files that are not finished");
+    }
     interruption_.check();
   }
 
   const ReadRegion& read_;
+  NewDirectory& directory_;
   bool goes_on_;
   double total_ = 0, written_ = 0;
   Interruption interruption_;
@@ -115,7 +120,7 @@ void write_config(const NewDirectory& directory, const CheckpointPlace& place) {
 void write_checkpoint(const CheckpointPlace& place, CheckpointIndex index, const ReadRegion& read) {
   NewDirectory directory(place.directory, place.plan);
   const std::vector<std::vector<PlannedTensor>> files = plan_files(index);
-  CheckpointWriter writer(index, read, !place.plan.journal.empty());
+  CheckpointWriter writer(index, read, directory, !place.plan.journal.empty());
   for (std::size_t i = 0; i < files.size(); ++i) writer.write(directory.path(index.files[i]), files[i]);
   if (place.beside) place.beside(directory, index);
   write_index(directory, index);

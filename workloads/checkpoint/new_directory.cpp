@@ -77,12 +77,17 @@ void NewDirectory::open_journal() {
   }
   const auto size = static_cast<ssize_t>(plan_.journal.size());
   const bool written = ftruncate(journal_, 0) == 0 && pwrite(journal_, plan_.journal.data(), size, 0) == size;
-  if (!written) cannot_write(path, std::error_code(errno, std::generic_category()));
+  if (written) return;
+  const std::error_code reason(errno, std::generic_category());
+  close(journal_);
+  std::error_code ignored;
+  fs::remove_all(partial_, ignored);
+  cannot_write(path, reason);
 }
 
 NewDirectory::~NewDirectory() {
   std::error_code ignored;  // nothing can be done about a directory that does not go away
-  if (!partial_.empty() && plan_.journal.empty()) fs::remove_all(partial_, ignored);
+  if (!partial_.empty() && !kept_) fs::remove_all(partial_, ignored);
   if (journal_ >= 0) close(journal_);
 }
 

@@ -195,9 +195,10 @@ TEST_CASE("what cannot be converted is refused in one sentence, and nothing is w
         scratch.path("none") + ": expected a checkpoint, found nothing");
   CHECK(fault({.in = in, .to = "hf", .out = out, .model = ""}, catalog) ==
         in + ": expected config.json beside the weights, found none: name the model with --model");
-  CHECK(fault({.in = in, .to = "hf", .out = out, .model = "latnet"}, catalog) ==
-        R"(unknown model "latnet" (did you mean "latent"?); `moebius list models` names all, and {"base": NAME, )"
-        R"(...changes} describes another)");
+  CHECK(
+      fault({.in = in, .to = "hf", .out = out, .model = "latnet"}, catalog) ==
+      R"(unknown model "latnet" (did you mean "latent"?); `moebius list models` names all, and {"base": NAME, )"
+      R"(...changes} describes another)");
   CHECK(fault({.in = in, .to = "hf", .out = out, .model = "grouped"}, catalog)
             .find("tensor \"model.layers.0.self_attn.") != std::string::npos);
   CHECK(fault({.in = scratch.path(""), .to = "hf", .out = out, .model = "latent"}, catalog) ==
@@ -284,6 +285,22 @@ TEST_CASE("an interrupted conversion with a journal goes on with the files that 
   CHECK_FALSE(fs::exists(scratch.path("out.partial")));
   const SafetensorsFile one(scratch.path("out/one.safetensors"));
   CHECK(one.bytes(*one.find("a"))[0] == static_cast<std::byte>('a'));
+}
+
+TEST_CASE("a conversion that fails leaves nothing behind, nor what it was interrupted at before") {
+  const Scratch scratch;
+  CheckpointIndex index;
+  index.files = {"one.safetensors", "two.safetensors"};
+  index.weights["a"] = {.type = StoredType::kBf16, .shape = {2, 2}, .axis = 0, .shards = {{0, 0, 2}}};
+  index.weights["b"] = {.type = StoredType::kBf16, .shape = {2, 2}, .axis = 0, .shards = {{1, 0, 2}}};
+  const auto read = [&](const std::string& name, const Region&) {
+    if (name == "b") throw run_error("two.safetensors: cannot be written: No space left on device");
+    return Bytes(8);
+  };
+  CHECK_THROWS_WITH(
+      write_checkpoint({.directory = scratch.path("out"), .plan = {.journal = "words"}}, index, read),
+      "two.safetensors: cannot be written: No space left on device");
+  CHECK(fs::is_empty(scratch.path("")));
 }
 
 TEST_CASE("an interrupted writing without a journal leaves nothing behind") {
