@@ -104,13 +104,14 @@ Model read(HfKeys keys) {
   // Multimodal models keep the language model under "text_config"; towers for images and sound are not read.
   if (keys.has("text_config") && (family == nullptr || !keys.has("num_hidden_layers"))) {
     Model model = read(keys.object("text_config"));
-    if (!model.fp8_scales) model.fp8_scales = checkpoint_scales(keys);
+    if (const auto scales = checkpoint_scales(keys)) model.fp8_scales = scales;
     return model;
   }
   if (family == nullptr) unknown_type(keys.place_of("model_type"), model_type);
   Model model = family->read(keys);
   apply_layer_types(keys, model);
   model.fp8_scales = checkpoint_scales(keys);
+  if (!model.fp8_scales) model.fp8_scales = family->scales;
   require_consistent(model, keys);
   return model;
 }

@@ -85,6 +85,23 @@ TEST_CASE("what has a scale in a checkpoint of 8 bits is read of its quantizatio
   CHECK(inside.fp8_scales == Fp8Scales::kTensor);
 }
 
+// A product is multiplied by the kernels of its checkpoint's scales, whichever way the model was named.
+TEST_CASE("of a configuration without quantisation the family's published checkpoint says what has a scale") {
+  const ModelCatalog catalog;
+  const auto blocks = [](const Model& model) {
+    return model.fp8_scales.value_or(model.experts.routed == 0 ? Fp8Scales::kTensor : Fp8Scales::kBlock);
+  };
+  int tensors = 0;
+  for (const char* id : {"mixtral-8x7b", "mixtral-8x22b", "glm-4.5", "glm-4.5-air", "llama-4-scout",
+                         "llama-4-maverick", "qwen3-30b-a3b", "qwen3-235b-a22b", "minimax-m2.5", "ling-1t"}) {
+    INFO(id);
+    const Model theirs = model_from_hf_config(load_document(config_path(id)));
+    CHECK(blocks(theirs) == blocks(catalog.model(id)));
+    tensors += blocks(theirs) == Fp8Scales::kTensor;
+  }
+  CHECK(tensors == 6);
+}
+
 TEST_CASE("heads without a width of their own share the hidden size") {
   CHECK(read(llama("")).head_dim == 16);
   CHECK(read(llama(R"(, "head_dim": 32)")).head_dim == 32);
