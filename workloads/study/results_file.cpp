@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/study/study_claim.h"
 
 namespace moebius {
 
@@ -151,6 +152,8 @@ std::int64_t ResultsFile::begin_study(const std::string& name, const std::string
   find.bind(1, name).bind(2, file).bind(3, means);
   CHECK(find.row(), name);
   const std::int64_t study = find.integer(0);
+  claim_.reset();  // of the study before
+  claim_ = std::make_unique<StudyClaim>(at.path, study);
   Statement(at.file, at.path, "DELETE FROM points WHERE study = ?").bind(1, study).run();
   Statement insert(at.file, at.path,
                    "INSERT INTO points(study, point, key, seed, settings) VALUES(?, ?, ?, ?, ?)");

@@ -16,6 +16,8 @@
 
 namespace moebius {
 
+class StudyClaim;
+
 struct StudyRow {  // of `points`
   std::int64_t point = 0;
   std::string key;
@@ -37,7 +39,8 @@ class ResultsFile {
   ~ResultsFile();
   ResultsFile(const ResultsFile&) = delete;
 
-  // The study by its name, file and means; what it had as points before is replaced. Returns its number.
+  // The study by its name, file and means; what it had as points before is replaced. Returns its number. From
+  // here it is this process's as long as the object lives: run_error where another one carries it out.
   std::int64_t begin_study(const std::string& name, const std::string& file, const std::string& means,
                            std::int64_t points, const std::function<StudyRow(std::int64_t)>& row);
   // Points of the study whose result is not there, by number. With `retry` failed ones count as not there.
@@ -50,6 +53,7 @@ class ResultsFile {
 
  private:
   struct Connection;
+  std::unique_ptr<StudyClaim> claim_;
   std::unique_ptr<Connection> connection_;
 };
 

@@ -1,6 +1,10 @@
 // Studies: what a file means, which points it has, what its results say.
 #include "workloads/study/study.h"
 
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <filesystem>
 #include <set>
@@ -196,6 +200,42 @@ TEST_CASE("results stay in their file and failed ones are tried again when asked
     seen += std::to_string(point.point) + result.text;
   });
   CHECK(seen == R"(0{"time": 1}2{"time": 3})");
+}
+
+TEST_CASE("a study is carried out by one process at a time, and by another once that has ended") {
+  const Files files;
+  const std::string path = files.path("r.sqlite");
+  const auto rows = [](std::int64_t i) { return row(i, "a"); };
+  int ready[2], end[2];
+  REQUIRE((pipe(ready) == 0 && pipe(end) == 0));
+  const pid_t other = fork();
+  if (other == 0) {
+    ResultsFile results(path);
+    results.begin_study("s", "f", "sim", 1, rows);
+    char byte = 0;
+    const bool told = write(ready[1], &byte, 1) == 1;
+    _exit(told && read(end[0], &byte, 1) == 1 ? 0 : 1);  // without tidying up: as one that was killed
+  }
+  char byte = 0;
+  REQUIRE(read(ready[0], &byte, 1) == 1);
+  {
+    ResultsFile results(path);
+    CHECK_THROWS_WITH(results.begin_study("s", "f", "sim", 1, rows),
+                      Catch::StartsWith(fmt::format("{}: process {} on ", path, other)) &&
+                          Catch::EndsWith(" carries out this study: expected it to end, or another --db"));
+  }
+  {
+    ResultsFile results(path);
+    CHECK(results.missing(results.begin_study("other", "f", "sim", 1, rows), false).size() == 1);
+  }
+  REQUIRE(write(end[1], &byte, 1) == 1);
+  waitpid(other, nullptr, 0);
+  {
+    ResultsFile results(path);
+    CHECK(results.missing(results.begin_study("s", "f", "sim", 1, rows), false).size() == 1);
+  }
+  for (const auto& left : std::filesystem::directory_iterator(std::filesystem::path(path).parent_path()))
+    CHECK(left.path().extension() != ".lock");
 }
 
 TEST_CASE("results of one study serve another that has the same points") {
