@@ -55,6 +55,9 @@ std::string write_mixed(const test::Scratch& scratch, const std::string& name, i
 TEST_CASE("on fragmented clusters no placement is slower than naive order") {
   const Document found = json_of("place --fragmented 4 --seed 301 --json");
   const Value& cases = *found.root.find("cases");
+  for (const char* key : {"kind", "executor", "detail", "seed", "provenance", "uncertainty", "wall_s",
+                          "cpu_s", "max_rss_bytes"})
+    CHECK(found.root.find(key) != nullptr);
   REQUIRE(cases.items.size() == 4);
   for (const Value& one : cases.items) {
     INFO(one.find("name")->text);

@@ -10,6 +10,7 @@
 #include "workloads/report/run_directory.h"
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/named_files.h"
+#include "workloads/study/command_json.h"
 #include "workloads/study/mixed/split_search.h"
 
 namespace moebius {
@@ -32,6 +33,7 @@ auto named_by(const char* option, Look look) {
 }
 
 int matrix(const MatrixArguments& arguments, const ChosenExecutor& executor) {
+  const CommandFacts facts{.kind = "matrix", .means = executor.means()};
   const Library library(*executor.data);
   named_by("--fabric", [&] { return library.hardware.fabric(arguments.fabric); });
   if (!arguments.out.empty()) require_writable(arguments.out);
@@ -51,7 +53,7 @@ int matrix(const MatrixArguments& arguments, const ChosenExecutor& executor) {
     add_network(pool, arguments.fabric, library, executor.start, matrices.back());
   }
   if (!arguments.out.empty()) write_file(arguments.out, matrix_json(matrices));
-  print(arguments.json ? matrix_json(matrices) : matrix_text(matrices));
+  print(arguments.json ? with_facts(matrix_json(matrices), facts) : matrix_text(matrices));
   return 0;
 }
 
@@ -70,6 +72,7 @@ std::string written(const SplitStudy& study, const std::string& path) {
 
 int split(const SplitArguments& arguments, const ChosenExecutor& executor) {
   constexpr std::int64_t kMostFinalists = 1000;
+  CommandFacts facts{.kind = "split", .means = executor.means(), .file = arguments.scenario};
   const std::int64_t finalists = arguments.finalists.value_or(4);
   if (finalists < 1 || finalists > kMostFinalists)
     throw input_error(fmt::format("--finalists: expected 1 to {}, found {}", kMostFinalists, finalists));
@@ -81,7 +84,10 @@ int split(const SplitArguments& arguments, const ChosenExecutor& executor) {
   const SplitStudy study = study_split(
       {arguments.scenario, std::move(scenario), library, executor.start, static_cast<int>(finalists)});
   if (!arguments.out.empty()) write_file(arguments.out, written(study, arguments.out));
-  print(arguments.json ? split_json(study) : split_text(study));
+  const Value* seed = study.scenario.root.find("seed");
+  facts.seed =
+      seed == nullptr ? 1 : static_cast<std::uint64_t>(seed->integer);  // as scenarios say that name none
+  print(arguments.json ? with_facts(split_json(study), facts) : split_text(study));
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "hw/new_file.h"
 #include "workloads/report/run_directory.h"
 #include "workloads/scenario/extended_document.h"
+#include "workloads/study/command_json.h"
 #include "workloads/study/placement/placement_study.h"
 
 namespace moebius {
@@ -30,10 +31,12 @@ std::int64_t within(const char* name, std::optional<std::int64_t> given, std::in
 }
 
 int place_fragmented(const PlaceArguments& arguments, const ChosenExecutor& executor) {
+  CommandFacts facts{.kind = "placement", .means = executor.means()};
+  facts.seed = arguments.changes.seed.value_or(1);
   const auto count = static_cast<int>(within("--fragmented", arguments.fragmented, kMostClusters, 1));
   const std::vector<FragmentedGain> gains =
-      study_fragmented(arguments.changes.seed.value_or(1), count, Library(*executor.data), executor.start);
-  print(arguments.json ? fragmented_json(gains) : fragmented_text(gains));
+      study_fragmented(*facts.seed, count, Library(*executor.data), executor.start);
+  print(arguments.json ? with_facts(fragmented_json(gains), facts) : fragmented_text(gains));
   return 0;
 }
 
@@ -48,6 +51,7 @@ int place(const PlaceArguments& arguments, const ChosenExecutor& executor) {
   if (arguments.fragmented) return place_fragmented(arguments, executor);
   require_apart("--out", arguments.out, arguments.scenario);
   if (!arguments.out.empty()) require_writable(arguments.out);
+  CommandFacts facts{.kind = "placement", .means = executor.means()};
   const Library library(*executor.data);
   Document scenario = load_scenario(arguments.scenario);
   apply(arguments.changes, scenario);
@@ -58,7 +62,9 @@ int place(const PlaceArguments& arguments, const ChosenExecutor& executor) {
   if (!arguments.out.empty())
     write_file(arguments.out, changed ? placed_scenario(study, scenario, arguments.out)
                                       : placed_scenario(study, arguments.scenario, arguments.out));
-  print(arguments.json ? placement_json(study) : placement_text(study));
+  facts.seed = study.seed;
+  facts.file = study.scenario;
+  print(arguments.json ? with_facts(placement_json(study), facts) : placement_text(study));
   return 0;
 }
 

@@ -75,6 +75,7 @@ PlacementStudy study_placement(const PlacingRequest& request) {
                        .name = job.scenario.name,
                        .ranks = problem.ranks,
                        .free = static_cast<int>(problem.free.size()),
+                       .seed = job.scenario.seed,
                        .bytes = {},
                        .finalists = {},
                        .naive = {},

@@ -20,6 +20,7 @@ struct PlacementStudy {
   };
   std::string scenario, name;
   int ranks = 0, free = 0;
+  std::uint64_t seed = 1;
   std::map<GroupRole, double> bytes;  // sent in a step, over all ranks
   std::vector<Finalist> finalists;    // fastest first
   Finalist naive;
