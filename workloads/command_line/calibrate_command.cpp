@@ -45,7 +45,8 @@ CommandOptions options_of(CalibrateArguments& arguments) {
            .values = {"host", "cuda:0"}},
           {.name = "--budget",
            .target = &arguments.budget,
-           .help = "seconds to measure for; else as long as the device takes: 240 (host), 480 (cuda)",
+           .help = "seconds to measure for (too few are refused with what it takes); else as the device "
+                   "takes: 240 (host), 480 (cuda)",
            .check = positive_number,
            .needs = {"--device"}},
           {.name = "--storage",

@@ -131,10 +131,26 @@ TEST_CASE("when the budget is spent the finer half is left out, and the tables s
   const Scratch scratch;
   Bench bench;
   DeviceUnderTest device = made_up_device(std::move(bench.owned));
-  const CalibrationReport report = calibrate_device(device, {.out = scratch.path("p.json"), .budget = 1e-9});
+  device.budget = 1e-9;
+  const CalibrationReport report = calibrate_device(device, {.out = scratch.path("p.json")});
   CHECK(report.left_out > report.measured / 2);
   CHECK(report.missing.empty());  // what matters most is measured all the same
   CHECK_THAT(table_named(report.profile, "gemm bf16").note, Catch::Contains("left out: the time was spent"));
+}
+
+TEST_CASE("a budget that does not hold what no profile goes without is refused, and what it held is kept") {
+  const Scratch scratch;
+  const std::string out = scratch.path("p.json");
+  Bench bench;
+  const DeviceUnderTest device = made_up_device(std::move(bench.owned));
+  CHECK_THROWS_WITH(
+      calibrate_device(device, {.out = out, .budget = 1e-9}),
+      Catch::Matches(
+          R"(--budget: expected about \d+ seconds or more for the \d+ ops that no profile goes )"
+          R"(without, found 1e-09, which held \d+: the same command with more goes on from there)"));
+  CHECK_FALSE(std::filesystem::exists(out));
+  CHECK(std::filesystem::exists(out + ".journal.jsonl"));
+  CHECK(calibrate_device(device, {.out = out, .budget = 1e6}).missing.empty());
 }
 
 TEST_CASE("a kind that the device does not have is missing with the device's own sentence") {

@@ -50,7 +50,8 @@ TEST_CASE("the host computes every kind of the plan, and its profile is its cost
   host.measure_figures = [&](double) {
     return measure_host_figures(bench, scratch.path("no such directory"), 0.1);  // nor a disk to fill
   };
-  const CalibrationReport report = calibrate_device(host, {.out = out, .budget = 0.1});
+  host.budget = 0.1;
+  const CalibrationReport report = calibrate_device(host, {.out = out});
   CHECK(report.refused == 0);
   CHECK(report.missing.empty());
   REQUIRE(report.profile.device);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
 
 #include "hw/error.h"
@@ -53,11 +54,13 @@ CaseResult measure(OpBench& bench, const CostQuery& query, double seconds) {
   return result;
 }
 
-// The loop over what is not in the journal yet. Of rank 0 all is measured, whatever the budget.
+// The loop over what is not in the journal yet. Of rank 0 all is measured: a budget that somebody asked for
+// and that does not hold it ends the loop with what it would take.
 class Measuring {
  public:
-  Measuring(const DeviceUnderTest& device, const CasePlan& plan, CaseJournal& journal, double budget)
-      : device_(device), plan_(plan), journal_(journal), budget_(budget) {}
+  Measuring(const DeviceUnderTest& device, const CasePlan& plan, CaseJournal& journal, double budget,
+            bool asked)
+      : device_(device), plan_(plan), journal_(journal), budget_(budget), asked_(asked) {}
 
   // False when it was interrupted.
   bool run(std::uint64_t seed) {
@@ -67,6 +70,7 @@ class Measuring {
       const double left = budget_ - journal_.seconds_spent();
       if (journal_.find(order[i]->text) != nullptr) continue;
       if (left <= 0 && order[i]->rank > 0) continue;
+      if (left <= 0 && asked_) too_short(order, i);
       const double share = 0.8 * left / static_cast<double>(order.size() - i);  // operands take time, too
       journal_.add(order[i]->text, measure(*device_.bench, plan_.query(*order[i], device_.bench->cores()),
                                            std::clamp(share, kLeastSeconds, kMostSeconds)));
@@ -76,10 +80,24 @@ class Measuring {
   }
 
  private:
+  // Cases of one rank are drawn in any order: those before number `done` stand for the others.
+  [[noreturn]] void too_short(const std::vector<const DeviceCase*>& order, std::size_t done) const {
+    const auto needed = std::count_if(order.begin(), order.end(), [](auto* one) { return one->rank == 0; });
+    double took = 0;
+    for (std::size_t i = 0; i < done; ++i) took += journal_.find(order[i]->text)->took;
+    const double each = done > 0 ? took / static_cast<double>(done) : kLeastSeconds;
+    const double all = journal_.seconds_spent() - took + each * static_cast<double>(needed);
+    throw input_error(
+        fmt::format("--budget: expected about {:.0f} seconds or more for the {} ops that no profile goes "
+                    "without, found {:g}, which held {}: the same command with more goes on from there",
+                    std::ceil(std::max(all, budget_ + 1)), needed, budget_, done));
+  }
+
   const DeviceUnderTest& device_;
   const CasePlan& plan_;
   CaseJournal& journal_;
   double budget_ = 0;
+  bool asked_ = false;
   Interruption interruption_;
   ProgressBar bar_;
 };
@@ -141,7 +159,7 @@ CalibrationReport calibrate_device(const DeviceUnderTest& device, const DeviceCa
     figures.date = today();
     journal.add(figures, seconds_since(start));
   }
-  report.interrupted = !Measuring(device, plan, journal, budget).run(request.seed);
+  report.interrupted = !Measuring(device, plan, journal, budget, request.budget > 0).run(request.seed);
   report.seconds = journal.seconds_spent();
   if (report.interrupted) return report;
   // From here everything is measured.

@@ -11,7 +11,7 @@ namespace moebius {
 
 struct DeviceCalibration {
   std::string out;           // the profile's file
-  double budget = 0;         // seconds; 0: as the device says
+  double budget = 0;         // seconds, of all calls that go on from each other; 0: as the device says
   std::uint64_t seed = 1;    // of the order
   std::string storage = {};  // a catalog's file for the drive that `out` is on; empty: none
 };
@@ -26,7 +26,9 @@ struct CalibrationReport {
 };
 
 // Measures the device's plan in an order drawn by the seed, what matters most first, so that drift of the
-// device does not look like a trend; what the budget does not hold is left out. Each result is in out +
+// device does not look like a trend; what the budget does not hold is left out. What no profile goes without
+// is measured all the same with the device's own budget, and is an input_error with a shorter one. Each
+// result is in out +
 // ".journal.jsonl" at once; a second call goes on from there, and the file is removed when the profile is
 // written. Errors as CaseJournal's and save_profile().
 CalibrationReport calibrate_device(const DeviceUnderTest& device, const DeviceCalibration& request);
