@@ -18,6 +18,7 @@
 #include "workloads/report/report_serving.h"
 #include "workloads/report/report_uncertainty.h"
 #include "workloads/report/step_price.h"
+#include "workloads/report/wrapped_text.h"
 #include "workloads/training/pipeline/mixed_stages.h"
 
 namespace moebius {
@@ -379,7 +380,7 @@ std::string report_text(const Report& report) {
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,
                  report.facts.detail, scenario.seed, report.facts.cpu_s,
                  to_text(Bytes{report.facts.max_rss_bytes}));
-  return text;
+  return wrapped(text);
 }
 
 }  // namespace moebius

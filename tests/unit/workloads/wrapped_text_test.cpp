@@ -1,0 +1,23 @@
+// Reports fit in the columns of a terminal.
+#include "workloads/report/wrapped_text.h"
+
+#include "tests/catch.h"
+
+namespace moebius {
+namespace {
+
+TEST_CASE("long lines go on below their value, or further in where they have no name") {
+  CHECK(wrapped("  cost   of one two three\nshort\n", 18) == "  cost   of one\n         two three\nshort\n");
+  CHECK(wrapped("  decode: one two three four", 15) == "  decode: one\n    two three\n    four");
+  CHECK(wrapped("as it is", 8) == "as it is");
+}
+
+TEST_CASE("words stay whole, columns of tables together, and characters of several bytes count once") {
+  CHECK(wrapped("  name   averylongword", 12) == "  name   averylongword");
+  CHECK(wrapped("  a    b    c    d    e", 12) == "  a    b    c    d    e");
+  const std::string bar = "  \u2588\u2588\u2588\u2588 x";
+  CHECK(wrapped(bar, 8) == bar);
+}
+
+}  // namespace
+}  // namespace moebius
