@@ -41,6 +41,16 @@ TEST_CASE("prefill and decode apart answer every request, and the report adds up
   CHECK(json.substr(0, json.find("\"wall_s\"")) == again.substr(0, again.find("\"wall_s\"")));
 }
 
+TEST_CASE("blocks of a service's cache and of its prompts say how many tokens each has") {
+  const std::string json = report_of(kApart);
+  CHECK(figure(json, "pools.prefill.block_tokens") == figure(json, "kv.block_tokens"));
+  CHECK(figure(json, "pools.prefill.prefix.block_tokens") == 512);
+  CHECK(figure(json, "kv.prompt_block_tokens") == 512);
+  const test::Finished text = test::run_moebius("run " + kApart);
+  CHECK(text.out.find(fmt::format("a cache block holds {} tokens\n", figure(json, "kv.block_tokens"))) !=
+        std::string::npos);
+}
+
 // The batch as it ships carries out every op; between iterations that were timed it must take as long.
 TEST_CASE(
     "what classes and pools cost adds up to what the run costs, with whoever served nobody and encoders") {

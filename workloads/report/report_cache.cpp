@@ -14,15 +14,16 @@ std::int64_t hits_of(const TierFigures& tiers) {
   return tiers.asked - tiers.missed;
 }
 
-void add_hits(FigureTree& kv, std::int64_t asked, std::int64_t hit) {
+void add_hits(FigureTree& kv, std::int64_t asked, std::int64_t hit, std::int64_t block_tokens) {
   kv.rows.emplace_back("asked_blocks", asked);
   kv.rows.emplace_back("hit_blocks", hit);
   kv.rows.emplace_back("missed_blocks", asked - hit);
   kv.rows.emplace_back("hit_share", share(hit, asked));
+  kv.rows.emplace_back("prompt_block_tokens", block_tokens);
 }
 
-void add_tiers(FigureTree& kv, const TierFigures& tiers) {
-  add_hits(kv, tiers.asked, hits_of(tiers));
+void add_tiers(FigureTree& kv, const TierFigures& tiers, std::int64_t block_tokens) {
+  add_hits(kv, tiers.asked, hits_of(tiers), block_tokens);
   kv.rows.emplace_back("recomputed_blocks", tiers.recomputed);
   kv.rows.emplace_back("time_saved_s", tiers.saved_s);
   kv.rows.emplace_back("stalled_s", tiers.stalled_s);
@@ -30,7 +31,8 @@ void add_tiers(FigureTree& kv, const TierFigures& tiers) {
                                             {"dram", tiers.hit_dram},
                                             {"ssd", tiers.hit_ssd},
                                             {"remote_dram", tiers.hit_remote_dram},
-                                            {"remote_ssd", tiers.hit_remote_ssd}}});
+                                            {"remote_ssd", tiers.hit_remote_ssd},
+                                            {"block_tokens", block_tokens}}});
   kv.parts.emplace_back("bytes", FigureTree{{{"host_to_device", tiers.to_device_bytes},
                                              {"device_to_host", tiers.from_device_bytes},
                                              {"ssd_read", tiers.ssd_read_bytes},
@@ -39,39 +41,43 @@ void add_tiers(FigureTree& kv, const TierFigures& tiers) {
                                              {"index", tiers.index_bytes}}});
   kv.parts.emplace_back("dram", FigureTree{{{"blocks", tiers.dram_capacity},
                                             {"peak_blocks_of_a_node", tiers.dram_peak},
-                                            {"evicted_blocks", tiers.dram_evicted}}});
+                                            {"evicted_blocks", tiers.dram_evicted},
+                                            {"block_tokens", block_tokens}}});
   kv.parts.emplace_back("ssd", FigureTree{{{"blocks", tiers.ssd_capacity},
                                            {"peak_blocks_of_a_node", tiers.ssd_peak},
                                            {"evicted_blocks", tiers.ssd_evicted},
-                                           {"refused_blocks", tiers.ssd_refused}}});
+                                           {"refused_blocks", tiers.ssd_refused},
+                                           {"block_tokens", block_tokens}}});
   kv.parts.emplace_back("index", FigureTree{{{"lookups", tiers.index_lookups},
                                              {"updates", tiers.index_updates},
                                              {"stale", tiers.stale}}});
   kv.parts.emplace_back("prefetch", FigureTree{{{"blocks", tiers.prefetched},
                                                 {"used", tiers.prefetch_used},
                                                 {"wasted", tiers.prefetch_wasted},
-                                                {"ahead", tiers.prefetched_ahead}}});
+                                                {"ahead", tiers.prefetched_ahead},
+                                                {"block_tokens", block_tokens}}});
 }
 
 }  // namespace
 
-void add_blocks(FigureTree& kv, const ServiceFigures& service) {
-  if (service.tiers) return add_tiers(kv, *service.tiers);
+void add_blocks(FigureTree& kv, const ServiceFigures& service, std::int64_t block_tokens) {
+  if (service.tiers) return add_tiers(kv, *service.tiers, block_tokens);
   PrefixTotals prefixes;
   for (const ServicePoolFigures& pool : service.pools) prefixes.add(pool.run.prefixes);
-  if (prefixes.asked_blocks > 0) add_hits(kv, prefixes.asked_blocks, prefixes.hit_blocks);
+  if (prefixes.asked_blocks > 0) add_hits(kv, prefixes.asked_blocks, prefixes.hit_blocks, block_tokens);
 }
 
-std::string tiers_text(const TierFigures& tiers) {
+std::string tiers_text(const TierFigures& tiers, std::int64_t block_tokens) {
   std::string text;
   const auto out = std::back_inserter(text);
   const auto percent = [&](std::int64_t part) { return 100 * share(part, tiers.asked); };
   fmt::format_to(out,
-                 "  prompts' blocks    {} asked: device {:.1f}%, host memory {:.1f}%, drives {:.1f}%, other "
+                 "  prompts' blocks    {} asked, of {} tokens as all below: device {:.1f}%, host memory "
+                 "{:.1f}%, drives {:.1f}%, other "
                  "nodes {:.1f}%, computed {:.1f}%\n",
-                 grouped(tiers.asked), percent(tiers.hit_device), percent(tiers.hit_dram),
-                 percent(tiers.hit_ssd), percent(tiers.hit_remote_dram + tiers.hit_remote_ssd),
-                 percent(tiers.missed));
+                 grouped(tiers.asked), grouped(block_tokens), percent(tiers.hit_device),
+                 percent(tiers.hit_dram), percent(tiers.hit_ssd),
+                 percent(tiers.hit_remote_dram + tiers.hit_remote_ssd), percent(tiers.missed));
   fmt::format_to(
       out, "  tiers              {} blocks in a node's host memory and {} on its drives at most{}\n",
       grouped(tiers.dram_peak), grouped(tiers.ssd_peak),

@@ -28,7 +28,8 @@ double imbalance(const PoolFigures& run) {
   return run.totals.rows > 0 ? run.totals.slowest_rows / run.totals.rows : 1;
 }
 
-FigureTree pool_tree(const ServicePoolFigures& pool) {
+// Blocks of the engine's cache are pages of its own; those of prompts are as the traffic hashes them.
+FigureTree pool_tree(const ServicePoolFigures& pool, const BlockTokens& tokens) {
   return {{{"devices", std::int64_t{pool.devices}},
            {"instances", std::int64_t{pool.instances}},
            {"replicas", std::int64_t{pool.replicas}},
@@ -38,6 +39,7 @@ FigureTree pool_tree(const ServicePoolFigures& pool) {
            {"rows_of_fullest_over_mean", imbalance(pool.run)},
            {"blocks", pool.pages},
            {"peak_blocks", pool.run.peak_pages},
+           {"block_tokens", tokens.of_page},
            {"preemptions", pool.run.preemptions},
            {"wan_in_bytes", pool.run.wan.in_bytes},
            {"wan_out_bytes", pool.run.wan.out_bytes},
@@ -46,7 +48,8 @@ FigureTree pool_tree(const ServicePoolFigures& pool) {
             {{{"prompt_tokens", pool.run.prefixes.prompt_tokens},
               {"reused_tokens", pool.run.prefixes.reused_tokens},
               {"asked_blocks", pool.run.prefixes.asked_blocks},
-              {"hit_blocks", pool.run.prefixes.hit_blocks}}}},
+              {"hit_blocks", pool.run.prefixes.hit_blocks},
+              {"block_tokens", tokens.of_prompt}}}},
            {"surface_error",
             {{{"iterations", pool.surface.iterations},
               {"p50", pool.surface.p50},
@@ -54,7 +57,9 @@ FigureTree pool_tree(const ServicePoolFigures& pool) {
               {"max", pool.surface.worst}}}}}};
 }
 
-void add_service(FigureTree& tree, const ServiceFigures& service, const ServicePlan& plan) {
+void add_service(FigureTree& tree, const Report& report) {
+  const ServiceFigures& service = *report.service;
+  const ServicePlan& plan = report.scenario->service;
   tree.rows.emplace_back("transferred_bytes", service.transferred_bytes);
   if (service.intake.ns > 0) tree.rows.emplace_back("intake_s", service.intake.seconds());
   const TimeShares& shares = service.shares;
@@ -68,7 +73,9 @@ void add_service(FigureTree& tree, const ServiceFigures& service, const ServiceP
   FigureTree pools;
   for (const ServicePoolFigures& pool : service.pools) {
     FigureTree& parts =
-        pools.parts.emplace_back(pool.run.name, with_engine(pool_tree(pool), pool, plan)).second;
+        pools.parts
+            .emplace_back(pool.run.name, with_engine(pool_tree(pool, block_tokens_of(report)), pool, plan))
+            .second;
     parts.parts.emplace_back("stalls", stalls_tree(pool));
     if (pool.separation) parts.parts.emplace_back("separation", separation_tree(*pool.separation));
     if (pool.pipeline) parts.parts.emplace_back("pipeline", stages_tree(pool, service.span));
@@ -198,7 +205,7 @@ void rejected_lines(Out out, const ServiceFigures& service) {
                    grouped(service.turned_away));
 }
 
-void service_lines(Out out, const ServiceFigures& service) {
+void service_lines(Out out, const ServiceFigures& service, const BlockTokens& tokens) {
   const TimeShares& shares = service.shares;
   const double all = shares.encode + shares.queue + shares.prefill + shares.handover + shares.decode +
                      shares.network + shares.reception;
@@ -222,6 +229,7 @@ void service_lines(Out out, const ServiceFigures& service) {
                    imbalance(pool.run),
                    fmt::format("{} of {}", grouped(pool.run.peak_pages), grouped(pool.pages)),
                    grouped(pool.run.preemptions));
+  fmt::format_to(out, "  a cache block holds {} tokens\n", grouped(tokens.of_page));
   for (const ServicePoolFigures& pool : service.pools) {
     const PrefixTotals& prefixes = pool.run.prefixes;
     if (prefixes.asked_blocks > 0)
@@ -250,6 +258,12 @@ void service_lines(Out out, const ServiceFigures& service) {
 
 }  // namespace
 
+BlockTokens block_tokens_of(const Report& report) {
+  const std::int64_t page = report.scenario->serving.block_tokens;
+  const std::optional<TrafficSource>& source = report.scenario->traffic.source;
+  return {page, source ? source->block_tokens() : page};
+}
+
 FigureTree serving_tree(const Report& report) {
   const ServingFigures& figures = *report.serving;
   FigureTree tree;
@@ -275,9 +289,10 @@ FigureTree serving_tree(const Report& report) {
       "kv", FigureTree{{{"total_blocks", std::int64_t{figures.cache_pages}},
                         {"peak_blocks", std::int64_t{figures.peak_pages}},
                         {"block_tokens", std::int64_t{report.scenario->serving.block_tokens}}}});
-  if (report.service) add_blocks(tree.parts.back().second, *report.service);
+  if (report.service)
+    add_blocks(tree.parts.back().second, *report.service, block_tokens_of(report).of_prompt);
   if (report.service) {
-    add_service(tree, *report.service, report.scenario->service);
+    add_service(tree, report);
   } else {
     tree.parts.emplace_back("cost", batch_cost_tree(report));
   }
@@ -335,9 +350,9 @@ std::string serving_text(const Report& report) {
     fmt::format_to(out, "  goodput            {:.4g} requests/s, {:.1f}% {}\n", figures.goodput_rps,
                    100 * figures.slo_attainment, who_meets(report));
   if (report.service) {
-    service_lines(out, *report.service);
+    service_lines(out, *report.service, block_tokens_of(report));
     engine_lines(out, *report.service, report.scenario->service);
-    if (report.service->tiers) text += tiers_text(*report.service->tiers);
+    if (report.service->tiers) text += tiers_text(*report.service->tiers, block_tokens_of(report).of_prompt);
     text += executed_text(report);
     return text + stalls_text(*report.service) + experts_text(*report.service) +
            classes_text(*report.service, role_of(report)) + cost_text(*report.service, role_of(report));

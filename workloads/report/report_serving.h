@@ -23,6 +23,12 @@ struct FigureTree {
   std::vector<std::pair<std::string, FigureTree>> parts = {};
   std::vector<std::pair<std::string, std::vector<double>>> lists = {};
 };
+// How many tokens a block has: of the cache, and of those by which traffic says what prompts share.
+struct BlockTokens {
+  std::int64_t of_page = 0, of_prompt = 0;
+};
+BlockTokens block_tokens_of(const Report& report);
+
 FigureTree serving_tree(const Report& report);
 
 std::string serving_text(const Report& report);
