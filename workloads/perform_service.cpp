@@ -92,6 +92,14 @@ ServiceRecord record_of(const Scenario& scenario, const std::vector<ServicePool>
   return {std::move(recorded), options};
 }
 
+void add_sources(const std::vector<std::unique_ptr<TimedPool>>& timed, Metrics& metrics) {
+  BusySources busy;
+  for (const auto& pool : timed) busy.add(pool->busy(), 1);
+  for (double& seconds : busy.seconds) seconds = std::max(0.0, seconds);  // of differences: rounding
+  metrics.seconds_by_origin = busy.seconds;
+  if (busy.busy() > 0) metrics.mean_error = std::max(0.0, busy.error) / busy.busy();
+}
+
 void run(ServingSystem& system, std::int64_t requests, bool quiet) {
   std::optional<ProgressBar> bar;
   if (!quiet) bar.emplace();
@@ -140,6 +148,7 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.facts = std::move(timed.front()->facts());
   outcome.report.metrics.makespan = system.span();
   outcome.report.serving = system.metrics().figures();
+  add_sources(timed, outcome.report.metrics);
   std::optional<EncoderFigures> encoded;
   if (encoder) encoded = encoder->figures(system, timed.front()->encoding());
   outcome.report.service = service_figures(scenario, system, timed, encoded);

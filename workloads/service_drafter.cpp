@@ -14,14 +14,17 @@ Drafter::Drafter(const ServicePool& pool, const StartExecutor& start,
       timer_(served_, pool.drafter->layout(), {*engine_.executor, engine_.clocks}, recorder_,
              pool.drafter->scenario.model.id == module_of(pool.job->scenario.model).id, balanced) {}
 
-double Drafter::seconds(const StepPoint& point) {
-  const double first = timer_.seconds(point);
+StepTime Drafter::time(const StepPoint& point) {
+  const double seconds = timer_.seconds(point);
+  StepTime first(seconds, timer_.busy());
   if (point.decode_sequences == 0 || drafts_ < 2) return first;
   const StepPoint further{.decode_sequences = point.decode_sequences,
                           .decode_keys = point.decode_keys,
                           .others = point.others,
                           .fillers = point.fillers};
-  return first + (drafts_ - 1) * timer_.seconds(further, {.drafts = 0});
+  const double each = timer_.seconds(further, {.drafts = 0});
+  first.add({each, timer_.busy()}, drafts_ - 1);
+  return first;
 }
 
 Model module_of(const Model& model) {

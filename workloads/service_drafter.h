@@ -15,7 +15,7 @@ class Drafter {
 
   // Of an iteration: the drafter's keys of all its rows, whose last gives the first guess, and a row of each
   // decoding sequence for each further guess.
-  double seconds(const StepPoint& point);
+  StepTime time(const StepPoint& point);
 
  private:
   int drafts_;

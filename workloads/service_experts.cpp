@@ -83,11 +83,12 @@ PoolExperts::PoolExperts(const ServicePool& pool, const Scenario& scenario, Expe
   const double active = placed_active(pool);
   const double most = 0.98 * std::min<double>(shape_.slots / active, shape_.ranks);
   LoadSurfaces::Measures measures;
-  measures.even = [&even](const StepPoint& point) { return even.at(point); };
+  measures.even = [&even](const StepPoint& point) { return even.time_at(point); };
   measures.loaded = [this](const StepPoint& point, double imbalance) {
     SlotDraw& draw = draw_with(imbalance);
     draw.draws = draws_of(point, pool_);
-    return timer_.seconds(point, {&draw, {}, false});
+    const double seconds = timer_.seconds(point, {&draw, {}, false});
+    return StepTime(seconds, timer_.busy());
   };
   measures.moving = [this](const StepPoint& point, const PairBytesPtr& bytes) {
     return timer_.seconds(point, {&even_, bytes, true});

@@ -21,7 +21,8 @@ class PoolExperts {
 
   // By instance; none where no expert is shared among ranks, or tokens choose evenly.
   std::vector<StepCost*> costs();
-  ExpertFigures figures();  // and how far iterations with uneven loads are off
+  BusySources busy() const { return loads_->busy(); }  // what uneven loads add
+  ExpertFigures figures();                             // and how far iterations with uneven loads are off
 
  private:
   SurfaceError error();

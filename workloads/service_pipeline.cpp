@@ -52,7 +52,12 @@ TimedStage::TimedStage(const Job& job, const ServingWorkload& work, const StartE
               .workload = work,
               .ranks_per_node = job.scenario.cluster->pools.front().node.accelerators},
       timer_(served_, job.layout(), {*engine_.executor, engine_.clocks}, recorder_, false, balanced),
-      surface_([this](const StepPoint& point) { return timer_.seconds(point); }, known) {}
+      surface_(
+          [this](const StepPoint& point) {
+            const double seconds = timer_.seconds(point);
+            return StepTime(seconds, timer_.busy());
+          },
+          known) {}
 
 StageLink::StageLink(const Job& job, int ranks, std::int32_t from, std::int32_t to,
                      const StartExecutor& start)
@@ -143,6 +148,12 @@ std::vector<StepCost*> ServedPipeline::costs() {
 PipelineCost::Totals ServedPipeline::totals() const {
   PipelineCost::Totals sum;
   for (const auto& cost : costs_) sum.add(cost->totals());
+  return sum;
+}
+
+BusySources ServedPipeline::busy() const {
+  BusySources sum;
+  for (const auto& [kind, stage] : timed_) sum.add(stage->surface().busy(), 1);
   return sum;
 }
 

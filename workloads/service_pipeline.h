@@ -58,7 +58,8 @@ class ServedPipeline {
   std::vector<StepCost*> costs();  // by lane: those of the first instance, those of the second ...
   PipelineCost::Totals totals() const;
   std::int64_t measured() const;
-  SurfaceError error();  // of the stage that is furthest off
+  BusySources busy() const;  // of the stages behind the first one
+  SurfaceError error();      // of the stage that is furthest off
 
  private:
   PipelineCost::Stage stage(int number);

@@ -39,15 +39,26 @@ TimedPool::TimedPool(const ServicePool& pool, const Popularity& popularity, cons
               .ranks_per_node = pool.job->scenario.cluster->pools.front().node.accelerators},
       timer_(served_, pool.job->layout(), {*engine_.executor, engine_.clocks}, recorder_),
       surface_(
-          [this](const StepPoint& point) {
-            return timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false}) +
-                   (drafter_ ? drafter_->seconds(point) : 0);
-          },
+          [this](const StepPoint& point) { return time(point); },
           timings == nullptr ? nullptr : &timings->of_pool[pool.job->scenario.cluster->pools.front().name],
           key_step(served_.plan)) {
   if (pool.drafter) drafter_.emplace(pool, start, timer_.balanced());
   if (pool.phase.plan.pp > 1)
     pipeline_.emplace(pool, served_.workload, start, surface_, timer_.balanced(), timings);
+}
+
+StepTime TimedPool::time(const StepPoint& point) {
+  const double seconds = timer_.seconds(point, {even_ ? &*even_ : nullptr, {}, false});
+  StepTime time(seconds, timer_.busy());
+  if (drafter_) time.add(drafter_->time(point), 1);
+  return time;
+}
+
+BusySources TimedPool::busy() const {
+  BusySources sum = surface_.busy();
+  if (experts_) sum.add(experts_->busy(), 1);
+  if (pipeline_) sum.add(pipeline_->busy(), 1);
+  return sum;
 }
 
 void TimedPool::place_experts(const Scenario& scenario, ExpertCourse& course) {

@@ -31,10 +31,12 @@ class TimedPool {
 
   PoolRules rules(const ServicePlan& service);
   ServicePoolFigures figures(const PoolFigures& run);
+  BusySources busy() const;  // of all iterations, but for encoders and weights that move
   RunFacts& facts() { return engine_.facts; }
   StepSurface& surface() { return surface_; }  // of evenly loaded experts
 
  private:
+  StepTime time(const StepPoint& point);  // of one iteration that is carried out
   std::vector<StepCost*> costs();
   PoolTariff tariff() const;
   int accelerators_of_node() const { return pool_.job->scenario.cluster->pools.front().node.accelerators; }

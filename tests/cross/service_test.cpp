@@ -41,6 +41,22 @@ TEST_CASE("prefill and decode apart answer every request, and the report adds up
   CHECK(json.substr(0, json.find("\"wall_s\"")) == again.substr(0, again.find("\"wall_s\"")));
 }
 
+TEST_CASE("a service tells where its numbers come from, by the iterations that were timed") {
+  const Document report = parse_document(report_of(kApart), "report.json");
+  const Value& uncertainty = *report.root.find("uncertainty");
+  double sum = 0;
+  for (const Value& share : uncertainty.find("share_of_busy_time")->items) {
+    CHECK(share.number > 0);
+    sum += share.number;
+  }
+  CHECK(sum == Approx(1));
+  CHECK(uncertainty.find("kernel_relative_error")->number > 0);
+  CHECK(uncertainty.find("kernel_relative_error")->number < 1);
+  const test::Finished text = test::run_moebius("run " + kApart);
+  CHECK(text.out.find("\nwhere the numbers come from\n") != std::string::npos);
+  CHECK(text.out.find("% of busy time\n") != std::string::npos);
+}
+
 TEST_CASE("blocks of a service's cache and of its prompts say how many tokens each has") {
   const std::string json = report_of(kApart);
   CHECK(figure(json, "pools.prefill.block_tokens") == figure(json, "kv.block_tokens"));

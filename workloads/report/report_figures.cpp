@@ -148,6 +148,10 @@ TimeFigures time_figures(const Report& report) {
   return figures;
 }
 
+bool of_timed_iterations(const Report& report) {
+  return report.service && report.metrics.spans == 0 && trust_figures(report.metrics).busy > 0;
+}
+
 TrustFigures trust_figures(const Metrics& metrics) {
   TrustFigures figures;
   for (const double seconds : metrics.seconds_by_origin) figures.busy += seconds;

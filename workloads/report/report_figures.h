@@ -62,6 +62,10 @@ struct TrustFigures {
   double kernel_error = 0;
 };
 TrustFigures trust_figures(const Metrics& metrics);
+// Whether that is of iterations between those that were timed, and how these were weighted then.
+bool of_timed_iterations(const Report& report);
+inline constexpr const char* kWeightedBy =
+    "busy time of all iterations, each as those timed op by op that it stands between";
 
 // What the expected errors of its kernels do to a step, told on the rank class that idles least: the step is
 // its time. Errors of one origin and kernel are those of one table or formula and add up; those of different

@@ -254,10 +254,11 @@ void trust_section(Out out, const Report& report) {
     fmt::format_to(out, "  {:<28} {:>16.1f}% of busy time\n", to_string(static_cast<Origin>(i)),
                    100 * seconds / trust.busy);
   }
-  if (report.facts.on_cluster && trust.network_share < 1) {
+  if (report.facts.on_cluster && trust.busy > 0 && trust.network_share < 1) {
     fmt::format_to(out, "  {:<28} {:>16.1f}% of a kernel alone, mean over time; the network's is not known\n",
                    "expected error", 100 * trust.kernel_error);
   }
+  if (of_timed_iterations(report)) fmt::format_to(out, "  {:<28} {}\n", "weighted by", kWeightedBy);
   interval_line(out, report);
   for (const auto& [name, text] : report.facts.provenance) fmt::format_to(out, "  {:<28} {}\n", name, text);
   if (report.facts.measured) measured_lines(out, *report.facts.measured, report.facts.wall_s);
@@ -374,7 +375,8 @@ std::string report_text(const Report& report) {
   }
   if (!report.replay && !report.service && !report.cluster) text += of_devices(report);
   expectation_section(out, report);
-  if (!report.service && !report.cluster) trust_section(out, report);
+  const bool nobody = report.service && report.serving->completed == 0;  // then no number comes from anywhere
+  if (!report.cluster && !nobody) trust_section(out, report);
   timeline_lines(out, report);
   text += uncertainty_text(report);
   fmt::format_to(out, "\n{}, {} detail, seed {}; {:.2f} s of CPU, {}\n", report.facts.executor,

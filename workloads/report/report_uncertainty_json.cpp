@@ -41,6 +41,7 @@ std::string uncertainty_json(const Report& report) {
   Json json = Json::object();
   if (trust.busy > 0)  // of ops that were recorded; without any, nothing is known of them
     json = {{"kernel_relative_error", trust.kernel_error}, {"share_of_busy_time", shares}};
+  if (of_timed_iterations(report)) json["weighted_by"] = kWeightedBy;
   if (const auto interval = interval_figures(report))
     json["interval"] = {{"of", interval_subject(report)},
                         {"low", interval->low},

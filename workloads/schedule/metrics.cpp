@@ -1,6 +1,7 @@
 #include "workloads/schedule/metrics.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -59,6 +60,15 @@ void add_exposure(Breakdown& sums, const Exposure& exposure, Time end) {
 }
 
 }  // namespace
+
+void BusySources::add(const BusySources& other, double times) {
+  for (int origin = 0; origin < kNumOrigins; ++origin) seconds[origin] += times * other.seconds[origin];
+  error += times * other.error;
+}
+
+double BusySources::busy() const {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+}
 
 CountedOp counted(const Op& op, const ClassWork& work) {
   return {.work = work,

@@ -34,6 +34,14 @@ struct Breakdown {
 inline constexpr int kNumComputeKinds = static_cast<int>(OpKind::kDispatch);
 using ErrorSeconds = std::array<std::array<double, kNumComputeKinds>, kNumOrigins>;
 
+// Busy seconds of ranks by where their costs come from, and those times the expected relative error of each.
+struct BusySources {
+  std::array<double, kNumOrigins> seconds{};
+  double error = 0;
+  void add(const BusySources& other, double times);
+  double busy() const;
+};
+
 struct Metrics {
   Time makespan;
   Breakdown breakdown;
@@ -64,6 +72,7 @@ class MetricsAccumulator {
   explicit MetricsAccumulator(std::vector<std::int32_t> class_sizes);
   // Spans of one lane of a class come in the order of time.
   void add(const Span& span, const CountedOp& op);
+  BusySources busy_so_far() const { return {metrics_.seconds_by_origin, error_seconds_}; }
   Metrics finish(Time end);  // call once
 
  private:

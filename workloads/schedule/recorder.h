@@ -57,6 +57,7 @@ class Recorder {
   // timeline_detail and, where something was left out, timeline_window_s, dropped_spans and dropped_samples.
   Metrics finish(Time end);
 
+  BusySources busy_so_far() const { return metrics_.busy_so_far(); }  // over all spans until now
   Timeline& timeline() { return timeline_; }
   const RecorderOptions& options() const { return options_; }
   std::uint64_t schedule_hash() const { return schedule_hash_.value(); }  // of all submissions so far

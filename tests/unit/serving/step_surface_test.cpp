@@ -26,5 +26,48 @@ TEST_CASE("a finer grid of keys follows iterations whose attention hides until i
   CHECK(fine.measured() <= 10);
 }
 
+// Two devices that compute by a table for a microsecond a row each, and wait for the network meanwhile.
+StepTime told_by_rows(const StepPoint& point) {
+  const double seconds = 1e-6 * static_cast<double>(point.decode_sequences);
+  BusySources busy;
+  busy.seconds[static_cast<int>(Origin::kMeasured)] = 2 * seconds;
+  busy.seconds[static_cast<int>(Origin::kNetwork)] = 1e-6;
+  busy.error = 0.1 * 2 * seconds;
+  return {seconds, busy};
+}
+
+TEST_CASE("a surface says where the time of the iterations comes from that were asked for") {
+  StepSurface surface(told_by_rows);
+  const auto of_rows = [](std::int32_t rows) {
+    StepShape shape;
+    shape.decode_sequences = shape.decode_tokens = rows;
+    return shape;
+  };
+  double seconds = 0;
+  for (const std::int32_t rows : {5, 100, 37}) seconds += surface.seconds(std::vector{of_rows(rows)});
+  surface.forecast(std::vector{of_rows(1000)});  // nobody carries it out
+  surface.at({.decode_sequences = 10});
+  const BusySources busy = surface.busy();
+  CHECK(seconds == Approx(142e-6));
+  CHECK(busy.seconds[static_cast<int>(Origin::kMeasured)] == Approx(2 * 142e-6));
+  CHECK(busy.seconds[static_cast<int>(Origin::kNetwork)] == Approx(3e-6));
+  CHECK(busy.error == Approx(0.1 * 2 * 142e-6));
+}
+
+TEST_CASE("of an iteration the replica counts that is waited for") {
+  StepSurface surface([](const StepPoint& point) {
+    StepTime time = told_by_rows(point);
+    time.seconds += 1e-3 * static_cast<double>(point.decode_keys);
+    return time;
+  });
+  StepShape many_rows, many_keys;
+  many_rows.decode_sequences = many_rows.decode_tokens = 64;
+  many_rows.decode_context = 64;
+  many_keys.decode_sequences = many_keys.decode_tokens = 16;
+  many_keys.decode_context = 16 * 256;
+  surface.seconds(std::vector{many_rows, many_keys});
+  CHECK(surface.busy().seconds[static_cast<int>(Origin::kMeasured)] == Approx(2 * 16e-6));
+}
+
 }  // namespace
 }  // namespace moebius

@@ -32,10 +32,10 @@ void ExpertSteps::take_shares() {
   for (const double imbalance : balancer_.imbalances()) links_.loads->spread(imbalance, layers, shares_);
 }
 
-double ExpertSteps::added(const StepPoint& point, const std::vector<double>& shares) {
+double ExpertSteps::added(const StepPoint& point, const std::vector<double>& shares, double times) {
   double sum = 0;
   for (int edge = 0; edge < static_cast<int>(shares.size()); ++edge)
-    if (shares[edge] != 0) sum += shares[edge] * links_.loads->loaded(point, edge);
+    if (shares[edge] != 0) sum += shares[edge] * links_.loads->loaded(point, edge, times * shares[edge]);
   return sum;
 }
 
@@ -61,25 +61,29 @@ double ExpertSteps::forecast(std::span<const StepShape> replicas) {
   return links_.course->even() ? even : even + added(fullest(replicas), shares_);
 }
 
+// What the fullest ranks cost is against ranks that are loaded alike by experts as uneven as they are: few
+// tokens that choose the same experts read fewer of them, which is no stall, and may be worth more than the
+// fullest ranks cost.
 double ExpertSteps::seconds(std::span<const StepShape> replicas) {
-  const double even = links_.even->seconds(replicas);
+  const double even = even_ = links_.even->seconds(replicas);
   if (links_.course->even()) return even;
   std::int64_t rows = 0;
   for (const StepShape& shape : replicas) rows += shape.rows();
   const StepPoint point = fullest(replicas);
   balancer_.count(rows);
-  const double added_by_loads = added(point, shares_);
+  const double added_by_loads = added(point, shares_, 1);
   if (plan_.policy == BalancePolicy::kGreedy && links_.loads->edges() > 4)
     worth_ += (links_.loads->loaded(point, 4) - links_.loads->loaded(point, 0)) /
               (links_.loads->edge(4) - 1) / links_.course->layers();
   sample(point);
-  stalls_ = {.experts = added_by_loads, .moves = moved(point, even + added_by_loads)};
+  stalls_ = {.experts = std::max(0.0, added_by_loads - links_.loads->loaded(point, 0)),
+             .moves = moved(point, even + added_by_loads)};
   return even + added_by_loads + stalls_.moves;
 }
 
-StepStalls ExpertSteps::stalls(std::span<const StepShape> replicas, double seconds) {
+StepStalls ExpertSteps::stalls(std::span<const StepShape> replicas, double) {
   StepStalls stalls = stalls_;
-  stalls.barrier = links_.even->stalls(replicas, seconds - stalls.experts - stalls.moves).barrier;
+  stalls.barrier = links_.even->stalls(replicas, even_).barrier;
   return stalls;
 }
 

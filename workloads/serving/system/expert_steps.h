@@ -49,7 +49,8 @@ class ExpertSteps : public StepCost {
 
  private:
   void take_shares();
-  double added(const StepPoint& point, const std::vector<double>& shares);
+  // `times`: see StepSurface::at().
+  double added(const StepPoint& point, const std::vector<double>& shares, double times = 0);
   static StepPoint fullest(std::span<const StepShape> replicas);
   double moved(const StepPoint& point, double lasts);
   void sample(const StepPoint& point);
@@ -68,6 +69,7 @@ class ExpertSteps : public StepCost {
   double worth_ = 0;  // seconds for each unit of imbalance of a layer, of all iterations since `since_`
   Time now_, since_;
   StepStalls stalls_;  // of the last iteration, but for the barrier
+  double even_ = 0;    // seconds of it, were experts loaded evenly
 };
 
 }  // namespace moebius

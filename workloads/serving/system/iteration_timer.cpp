@@ -56,6 +56,14 @@ void add_prompts(BatchMaker& maker, std::int64_t tokens, std::int64_t keys) {
     maker.add(0, static_cast<std::int32_t>(std::min(left, whole)));
 }
 
+// Of an iteration with so many times what the longer of two stacks has more than the shorter one.
+BusySources stacked(const BusySources& shorter, const BusySources& longer, double times) {
+  BusySources all = shorter;
+  all.add(longer, times);
+  all.add(shorter, -times);
+  return all;
+}
+
 BatchPtr rows_only(std::int64_t rows, std::int64_t padding, int chunk) {
   BatchMaker maker(chunk);
   rows = std::max<std::int64_t>(1, rows);
@@ -158,7 +166,10 @@ double IterationTimer::with_draws(const std::vector<BatchPtr>& batches, const Ex
   if (stacks_.size() == 1 || layers + more >= all_layers_) return all_layers(batches, extras);
   Stack& drawn = drawn_.try_emplace(draws, front.job, layers + more, balanced_).first->second;
   const double shorter = seconds(*stacks_.front(), batches, extras);
-  return shorter + (all_layers_ - layers) * (seconds(drawn, batches, extras) - shorter) / more;
+  const BusySources busy = busy_;
+  const double longer = seconds(drawn, batches, extras);
+  busy_ = stacked(busy, busy_, static_cast<double>(all_layers_ - layers) / more);
+  return shorter + (all_layers_ - layers) * (longer - shorter) / more;
 }
 
 double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extras& extras) {
@@ -169,6 +180,7 @@ double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extra
   const double shorter = seconds(*stacks_.front(), batches, extras);
   if (stacks_.size() == 1) return shorter;
   const SideTimes of_shorter = sides_;
+  const BusySources busy = busy_;
   const int layers = stacks_.front()->job.model.layers;
   const double repetitions = static_cast<double>(all_layers_ - layers) / repetition_.period / further_;
   const double longer = seconds(*stacks_.back(), batches, extras);
@@ -177,6 +189,7 @@ double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extra
   const double parts = sides_.microbatches;
   sides_ += repeated;
   sides_.microbatches = parts;
+  busy_ = stacked(busy, busy_, repetitions);
   return shorter + repetitions * (longer - shorter);
 }
 
@@ -228,7 +241,10 @@ std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vect
 double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras) {
   const std::vector<FragmentPtr> of_classes = iteration(stack, batches, extras);
   const auto num_classes = static_cast<std::int32_t>(layout_.classes.size());
+  const BusySources before = recorder_.busy_so_far();
+  int runs = 0;  // until its clocks settle
   const double seconds = timer_.seconds([&](Executor& executor) {
+    ++runs;
     for (std::int32_t c = 0; c < num_classes; ++c) {
       const Submission submission{.fragment = of_classes[c],
                                   .sequence = sequence_++,
@@ -241,6 +257,9 @@ double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batche
     }
   });
   ++step_;
+  busy_ = {};
+  busy_.add(recorder_.busy_so_far(), 1.0 / runs);
+  busy_.add(before, -1.0 / runs);
   if (stack.separated) {
     sides_ =
         take_side_times(recorder_.timeline(), stack.job.plan, layout_, of_classes, sequence_ - num_classes);

@@ -47,6 +47,8 @@ class IterationTimer {
   // The same of given batches, one a replica.
   double seconds(const std::vector<BatchPtr>& batches) { return seconds(batches, {}); }
   double seconds(const std::vector<BatchPtr>& batches, const Extras& extras);
+  // What the ranks did in the iteration that was asked for last, where the costs of it come from.
+  const BusySources& busy() const { return busy_; }
   // Where experts stand apart and the recorder keeps ops: the mean over the iterations, with prompts or
   // without, since the last call.
   SideTimes take_mean_sides(bool prompts);
@@ -84,6 +86,7 @@ class IterationTimer {
     SideTimes sum;
     std::int64_t iterations = 0;
   };
+  BusySources busy_;            // of the iteration carried out last
   SideTimes sides_;             // of the iteration carried out last
   std::array<Sides, 2> means_;  // without and with prompts
   // Made when asked for, where stacks_ are short: one with all layers, and those that are longer than the

@@ -100,13 +100,15 @@ void LoadSurfaces::spread(double imbalance, int layers, std::vector<double>& sha
   shares[high] += at / layers;
 }
 
-double LoadSurfaces::loaded(const StepPoint& point, int edge) {
+double LoadSurfaces::loaded(const StepPoint& point, int edge, double times) {
   std::unique_ptr<StepSurface>& surface = surfaces_[edge];
   if (!surface)
     surface = std::make_unique<StepSurface>([this, edge](const StepPoint& at) {
-      return measures_.loaded(at, edges_[edge]) - measures_.even(at);
+      StepTime beyond = measures_.loaded(at, edges_[edge]);
+      beyond.add(measures_.even(at), -1);
+      return beyond;
     });
-  return surface->at(with_short_contexts(point));
+  return surface->at(with_short_contexts(point), times);
 }
 
 double LoadSurfaces::moving(const StepPoint& point, const std::vector<ExpertMove>& moves, int ranks,
@@ -131,6 +133,13 @@ double LoadSurfaces::moving(const StepPoint& point, const std::vector<ExpertMove
   const auto known = moving_.find(key);
   if (known != moving_.end()) return known->second;
   return moving_[key] = std::max(0.0, measures_.moving(near, bytes) - measures_.moving(near, nullptr));
+}
+
+BusySources LoadSurfaces::busy() const {
+  BusySources sum;
+  for (const auto& surface : surfaces_)
+    if (surface) sum.add(surface->busy(), 1);
+  return sum;
 }
 
 std::int64_t LoadSurfaces::measured() const {

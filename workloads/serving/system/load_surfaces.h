@@ -24,10 +24,10 @@ namespace moebius {
 class LoadSurfaces {
  public:
   struct Measures {
-    std::function<double(const StepPoint&)> even;                      // seconds, evenly loaded
-    std::function<double(const StepPoint&, double imbalance)> loaded;  // all layers so
+    std::function<StepTime(const StepPoint&)> even;                      // evenly loaded
+    std::function<StepTime(const StepPoint&, double imbalance)> loaded;  // all layers so
     std::function<double(const StepPoint&, const PairBytesPtr&)>
-        moving;  // evenly loaded, all layers; null: no moves
+        moving;  // seconds, evenly loaded, all layers; null: no moves
   };
   // `most`: the largest imbalance that slots can have: above it none is asked for.
   LoadSurfaces(Measures measures, double most);
@@ -38,12 +38,13 @@ class LoadSurfaces {
   void spread(double imbalance, int layers, std::vector<double>& shares) const;
 
   // Seconds beyond the evenly loaded iteration, all layers at an edge. What attention reads does not count:
-  // short contexts stand for all.
-  double loaded(const StepPoint& point, int edge);
+  // short contexts stand for all. Counted as StepSurface::at() does.
+  double loaded(const StepPoint& point, int edge, double times = 0);
   // Seconds beyond the iteration without moves, at the nearest point of the grid; moves are told apart by the
   // most experts that one rank gets and that one rank sends, and their first bytes stand for all alike.
   double moving(const StepPoint& point, const std::vector<ExpertMove>& moves, int ranks, double expert_bytes);
   std::int64_t measured() const;
+  BusySources busy() const;  // beyond that of the evenly loaded iterations, of all that were counted
 
  private:
   using MoveKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int>;

@@ -29,7 +29,7 @@ struct StepShape {
 // Seconds of an iteration by which it is longer than it would be, by cause.
 struct StepStalls {
   double barrier = 0;  // were rows spread evenly over the replicas: the others wait for the fullest one
-  double experts = 0;  // were experts loaded evenly
+  double experts = 0;  // were ranks loaded evenly, by experts of which each has as uneven ones
   double moves = 0;    // did no weights move beside it
   void add(const StepStalls& other, double times) {
     barrier += other.barrier * times;

@@ -75,14 +75,15 @@ StepPoint point_of(const StepShape& own, std::span<const StepShape> replicas) {
   return point;
 }
 
-double StepSurface::corner(const StepPoint& point) {
+const StepTime& StepSurface::corner(const StepPoint& point) {
   const auto known = known_.find(point);
   if (known != known_.end()) return known->second;
   return known_[point] = measure_(point);
 }
 
 // At most two corners along each coordinate; one where the point stands on an edge.
-double StepSurface::at(const StepPoint& point) {
+template <class Visit>
+void StepSurface::visit_corners(const StepPoint& point, Visit visit) {
   const std::int64_t rows = point.prefill_tokens == 0 ? 0 : point.prefill_tokens + point.decode_sequences;
   constexpr int kCoordinates = 6;
   const std::array<Between, kCoordinates> around{around_count(rows, 4),
@@ -103,24 +104,49 @@ double StepSurface::at(const StepPoint& point) {
   Cell& cell = cells_[edges(0)];
   std::uint32_t inside = 0;  // coordinates along which the point is between edges
   for (int c = 0; c < kCoordinates; ++c) inside |= static_cast<std::uint32_t>(around[c].share > 0) << c;
-  double sum = 0;
   for (std::uint32_t upper = inside;; upper = (upper - 1) & inside) {  // every subset of them
     if ((cell.known >> upper & 1) == 0) {
-      cell.seconds[upper] = corner(edges(upper));
+      cell.corner[upper] = &corner(edges(upper));
+      cell.seconds[upper] = cell.corner[upper]->seconds;
       cell.known |= std::uint64_t{1} << upper;
     }
     double weight = 1;
     for (int c = 0; c < kCoordinates; ++c)
       if ((inside >> c & 1) != 0) weight *= (upper >> c & 1) != 0 ? around[c].share : 1 - around[c].share;
-    sum += weight * cell.seconds[upper];
-    if (upper == 0) return sum;
+    visit(cell, upper, weight);
+    if (upper == 0) return;
   }
+}
+
+double StepSurface::at(const StepPoint& point, double times) {
+  double sum = 0;
+  visit_corners(point, [&](Cell& cell, std::uint32_t corner, double weight) {
+    sum += weight * cell.seconds[corner];
+    cell.times[corner] += weight * times;
+  });
+  return sum;
+}
+
+StepTime StepSurface::time_at(const StepPoint& point) {
+  StepTime time;
+  visit_corners(point, [&](Cell& cell, std::uint32_t corner, double weight) {
+    time.add(*cell.corner[corner], weight);
+  });
+  return time;
+}
+
+BusySources StepSurface::busy() const {
+  BusySources sum;
+  for (const auto& [lowest, cell] : cells_)
+    for (int corner = 0; corner < kCorners; ++corner)
+      if (cell.times[corner] != 0) sum.add(cell.corner[corner]->busy, cell.times[corner]);
+  return sum;
 }
 
 double StepSurface::of_replica(const StepShape& own, std::span<const StepShape> replicas, bool sampled) {
   const StepPoint point = point_of(own, replicas);
   if (sampled) sample(point);
-  return at(point);
+  return at(point, sampled ? 1 : 0);
 }
 
 // Algorithm R (Vitter 1985), with numbers that depend on nothing but the count.
@@ -137,7 +163,8 @@ void StepSurface::sample(const StepPoint& point) {
 SurfaceError StepSurface::error() {
   std::vector<double> errors;
   for (const Sample& sample : samples_)
-    for (const StepPoint& point : sample.points) errors.push_back(std::abs(at(point) / measure_(point) - 1));
+    for (const StepPoint& point : sample.points)
+      errors.push_back(std::abs(at(point) / measure_(point).seconds - 1));
   if (errors.empty()) return {};
   std::sort(errors.begin(), errors.end());
   const auto place = [&](double share) {
@@ -182,7 +209,10 @@ double StepSurface::slowest(std::span<const StepShape> replicas, bool sampled) {
   }
   const double most_rows = of_replica(*rows, replicas, sampled);
   if (keys == rows) return most_rows;
-  return std::max(most_rows, of_replica(*keys, replicas, sampled));
+  const double most_keys = of_replica(*keys, replicas, sampled);
+  if (sampled)
+    at(point_of(most_rows < most_keys ? *rows : *keys, replicas), -1);  // the shorter one counts not
+  return std::max(most_rows, most_keys);
 }
 
 }  // namespace moebius

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "workloads/schedule/metrics.h"
 #include "workloads/serving/system/step.h"
 
 namespace moebius {
@@ -25,6 +26,18 @@ struct StepPoint {
   bool operator==(const StepPoint&) const = default;
 };
 
+// What an iteration takes, and what its ranks do meanwhile: those of an instance.
+struct StepTime {
+  double seconds = 0;
+  BusySources busy = {};
+  StepTime() = default;
+  StepTime(double seconds, const BusySources& busy = {}) : seconds(seconds), busy(busy) {}
+  void add(const StepTime& other, double times) {
+    seconds += times * other.seconds;
+    busy.add(other.busy, times);
+  }
+};
+
 // Relative differences of interpolated iterations to measured ones.
 struct SurfaceError {
   std::int64_t iterations = 0;
@@ -37,7 +50,7 @@ struct SurfaceError {
 // or the one that has most keys, whichever is longer.
 class StepSurface : public StepCost {
  public:
-  using Measure = std::function<double(const StepPoint&)>;  // seconds
+  using Measure = std::function<StepTime(const StepPoint&)>;
 
   struct Hash {
     std::size_t operator()(const StepPoint& point) const;
@@ -45,7 +58,7 @@ class StepSurface : public StepCost {
   // Attention grows evenly with its keys, and so do iterations in which all else waits for it. Beside the
   // other half batch it hides until it is the longer of the two: not evenly, and a finer grid follows that.
   static constexpr std::int64_t kKeyStep = 16, kOverlappedKeyStep = 2;
-  using Known = std::unordered_map<StepPoint, double, Hash>;  // seconds of points that were carried out
+  using Known = std::unordered_map<StepPoint, StepTime, Hash>;  // points that were carried out
 
   // `known`: what others have measured of the same plan on the same devices, which this one adds to.
   // `key_step`: from one edge of keys to the next.
@@ -57,7 +70,12 @@ class StepSurface : public StepCost {
   double seconds(std::span<const StepShape> replicas) override;
   StepStalls stalls(std::span<const StepShape> replicas, double seconds) override;
   double forecast(std::span<const StepShape> replicas) override;
-  double at(const StepPoint& point);  // interpolated
+  // Interpolated; counted as so many iterations that took as long, of which busy() is the sum.
+  double at(const StepPoint& point, double times = 0);
+  StepTime time_at(const StepPoint& point);
+  // Of all iterations that were asked for by seconds() or counted. What the corners around each did, by their
+  // weights.
+  BusySources busy() const;
   std::int64_t measured() const { return static_cast<std::int64_t>(known_.size()); }
 
   // How far it is off at iterations that were asked for, each measured by itself: so many of those with
@@ -69,10 +87,13 @@ class StepSurface : public StepCost {
   // The corners around points of one cell, by which coordinates are at their upper edge.
   static constexpr int kCorners = 64;
   struct Cell {
-    std::array<double, kCorners> seconds{};
+    std::array<double, kCorners> seconds{}, times{};  // counted
+    std::array<const StepTime*, kCorners> corner{};
     std::uint64_t known = 0;  // a bit a corner
   };
-  double corner(const StepPoint& point);
+  const StepTime& corner(const StepPoint& point);
+  template <class Visit>
+  void visit_corners(const StepPoint& point, Visit visit);
   void sample(const StepPoint& point);
   double slowest(std::span<const StepShape> replicas, bool sampled);
   double of_replica(const StepShape& own, std::span<const StepShape> replicas, bool sampled);
