@@ -9,6 +9,7 @@ namespace moebius {
 std::string with_facts(const std::string& json, const CommandFacts& facts) {
   const auto given = nlohmann::ordered_json::parse(json);
   nlohmann::ordered_json all;
+  if (!facts.scenario.empty()) all["scenario"] = facts.scenario;
   if (given.contains("scenario")) all["scenario"] = given["scenario"];
   all["kind"] = facts.kind;
   const std::size_t space = facts.means.find(' ');
@@ -17,7 +18,6 @@ std::string with_facts(const std::string& json, const CommandFacts& facts) {
   if (facts.seed) all["seed"] = *facts.seed;
   all.update(given);
   all["provenance"] = {{"moebius", version_text()}};
-  if (!facts.file.empty()) all["provenance"]["file"] = facts.file;
   all["uncertainty"] = nlohmann::ordered_json::object();
   RunFacts use;
   add_process_use(use, facts.started);

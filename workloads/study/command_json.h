@@ -13,7 +13,7 @@ struct CommandFacts {
   std::string means;  // who carried out the runs: ChosenExecutor::means(), "sim fluid"
   std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
   std::optional<std::uint64_t> seed = {};  // none: nothing was drawn
-  std::string file = {};                   // of the scenario; empty: there is none
+  std::string scenario = {};  // its name, where the object does not have it; empty: there is none
 };
 
 // The object with "kind", "executor", "detail" and "seed" before its own keys (behind "scenario", where it

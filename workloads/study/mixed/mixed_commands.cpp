@@ -72,7 +72,7 @@ std::string written(const SplitStudy& study, const std::string& path) {
 
 int split(const SplitArguments& arguments, const ChosenExecutor& executor) {
   constexpr std::int64_t kMostFinalists = 1000;
-  CommandFacts facts{.kind = "split", .means = executor.means(), .file = arguments.scenario};
+  CommandFacts facts{.kind = "split", .means = executor.means()};
   const std::int64_t finalists = arguments.finalists.value_or(4);
   if (finalists < 1 || finalists > kMostFinalists)
     throw input_error(fmt::format("--finalists: expected 1 to {}, found {}", kMostFinalists, finalists));
@@ -84,6 +84,7 @@ int split(const SplitArguments& arguments, const ChosenExecutor& executor) {
   const SplitStudy study = study_split(
       {arguments.scenario, std::move(scenario), library, executor.start, static_cast<int>(finalists)});
   if (!arguments.out.empty()) write_file(arguments.out, written(study, arguments.out));
+  facts.scenario = study.name;
   const Value* seed = study.scenario.root.find("seed");
   facts.seed =
       seed == nullptr ? 1 : static_cast<std::uint64_t>(seed->integer);  // as scenarios say that name none

@@ -63,7 +63,6 @@ int place(const PlaceArguments& arguments, const ChosenExecutor& executor) {
     write_file(arguments.out, changed ? placed_scenario(study, scenario, arguments.out)
                                       : placed_scenario(study, arguments.scenario, arguments.out));
   facts.seed = study.seed;
-  facts.file = study.scenario;
   print(arguments.json ? with_facts(placement_json(study), facts) : placement_text(study));
   return 0;
 }
