@@ -43,11 +43,12 @@ std::string said(const std::string& sentence) {
 }
 
 // The signal is blocked in here, and its action the one of old: it ends the process on return. Directories
-// go after the files in them, and only when nothing else is there.
+// go after what is in them, later ones first, and only when nothing else is there.
 void tidy_up(int signal) {
-  for (const auto remove : {unlink, rmdir})
-    for (const Note& one : unfinished)
-      if (one.read() != nullptr) remove(one.read());
+  for (const Note& file : unfinished)
+    if (file.read() != nullptr) unlink(file.read());
+  for (auto directory = unfinished.rbegin(); directory != unfinished.rend(); ++directory)
+    if (directory->read() != nullptr) rmdir(directory->read());
   const char* words = last_words.read();
   if (words == nullptr) words = other_words.read();
   if (words != nullptr) {

@@ -196,9 +196,9 @@ using MadeOutputs = std::vector<std::unique_ptr<MadeDirectories>>;
 MadeOutputs require_outputs(const std::string& out) {
   MadeOutputs made;
   if (out.empty()) return made;
-  made.push_back(require_directory(out, {"crosscheck.json"}));
   for (const char* side : {"/simulated", "/executed"}) made.push_back(require_run_directory(out + side));
-  std::reverse(made.begin(), made.end());  // the innermost goes first
+  require_writable(out + "/crosscheck.json");
+  std::reverse(made.begin(), made.end());  // the outermost, which the first one made, goes last
   return made;
 }
 

@@ -68,13 +68,13 @@ MadeDirectories::MadeDirectories(const std::string& directory) {
   std::error_code error;
   for (fs::path at = fs::absolute(directory).lexically_normal(); !fs::exists(at, error);
        at = at.parent_path())
-    if (at.has_filename()) made_.push_back(at.string());
+    if (at.has_filename()) made_.push_front(at.string());
   for (const std::string& made : made_) unfinished_.emplace_back(made);
   make_directory(directory);
 }
 
 MadeDirectories::~MadeDirectories() {
-  for (const std::string& made : made_) rmdir(made.c_str());  // refused where something is there
+  for (; !made_.empty(); made_.pop_back()) rmdir(made_.back().c_str());  // refused where something is there
 }
 
 std::unique_ptr<MadeDirectories> require_directory(const std::string& directory,
@@ -111,11 +111,11 @@ RunDirectory::RunDirectory(const std::string& wanted, std::initializer_list<cons
     throw run_error(fmt::format("{}: cannot create a temporary directory: {}", name, std::strerror(errno)));
   }
   path_ = name;
-  for (const char* run : runs) {
-    for (const char* file : kFilesOfRun) unfinished_.emplace_back(path(run) + "/" + file);
-    unfinished_.emplace_back(path(run));
-  }
   unfinished_.emplace_back(path_);
+  for (const char* run : runs) {
+    unfinished_.emplace_back(path(run));
+    for (const char* file : kFilesOfRun) unfinished_.emplace_back(path(run) + "/" + file);
+  }
 }
 
 RunDirectory::~RunDirectory() {

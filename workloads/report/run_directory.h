@@ -34,7 +34,7 @@ class MadeDirectories {
   MadeDirectories& operator=(const MadeDirectories&) = delete;
 
  private:
-  std::deque<std::string> made_;  // innermost first
+  std::deque<std::string> made_;  // outermost first
   std::deque<UnfinishedFile> unfinished_;
 };
 
