@@ -119,7 +119,7 @@ Profile taken(Profile& profile, const Preference& preference) {
 // an element by scales known beforehand (2.19 of 18.98 ms beside 12 products of 15,872 tokens, 4,096 and
 // 16,384 wide), 3.3 bytes each, and 0.40 ps on B300; finding the largest before takes 0.51 and 0.54 ps more
 // (NVIDIA/TransformerEngine, docs/examples/gemm_profiling, 2026-04). Tables have what servers run, which on
-// H100 takes 3.5 ps and on B200 1.8.
+// H100 takes 2.5 to 3.5 ps and on B200 1.8.
 void forget_casts(std::vector<Profile>& profiles) {
   const auto casts = [](const ProfileTable& table) {
     return table.dtype == DType::kFp8 &&

@@ -1,12 +1,14 @@
 // What /plan/framework sets of a plan that does not say it.
 #include "workloads/serving/frameworks.h"
-#include "workloads/service_engine.h"
+
+#include <algorithm>
 
 #include <fmt/format.h>
 
 #include "hw/catalog.h"
 #include "models/model.h"
 #include "workloads/scenario/scenario.h"
+#include "workloads/service_engine.h"
 
 #include "tests/catch.h"
 
@@ -119,6 +121,24 @@ TEST_CASE("engines take smaller iterations on devices with less memory") {
   CHECK(on("sglang", "h200-sxm").token_budget == 8192);
   CHECK(on("sglang", "l40s").token_budget == 4096);
   CHECK(on("trtllm", "l40s").token_budget == on("trtllm", "b200-sxm").token_budget);
+}
+
+// server_args.py by hand, in MiB. H100 (81,559), chunks of 8,192: 512 + 12,288 + 2 x 256 + 128 alone, 2 x 512
+// and 8 x 128 on eight; B200 (182,630): 512 + 24,576 + 1,024 + 1,024; eight attention replicas 8 x 512 x 4.5
+// more.
+TEST_CASE("SGLang leaves of a device what its chunks, captured sequences and devices take") {
+  const Catalog catalog;
+  const Framework& sglang = *std::find_if(frameworks().begin(), frameworks().end(),
+                                          [](const auto& f) { return f.name == "sglang"; });
+  const auto share = [&](const char* chip, int dp, int tp, int tokens) {
+    return share_of_device(sglang, catalog.accelerator(chip), dp, tp, tokens);
+  };
+  CHECK(share("h100-sxm", 1, 1, 8192) == Approx(1 - 13440 / 81559.0).margin(6e-4));
+  CHECK(share("h100-sxm", 1, 8, 8192) == Approx(1 - 14848 / 81559.0).margin(6e-4));
+  CHECK(share("b200-sxm", 1, 8, 16384) == Approx(1 - 27136 / 182630.4).margin(6e-4));
+  CHECK(share("b200-sxm", 8, 1, 16384) == Approx(1 - (27136 + 8 * 512 * 4.5) / 182630.4).margin(6e-4));
+  CHECK(share("h200-sxm", 1, 1, 2048) == Approx(1 - 10240 / 143771.0).margin(6e-4));  // the least
+  CHECK(share_of_device(frameworks().front(), catalog.accelerator("h100-sxm"), 1, 8, 8192) == 0.9);
 }
 
 TEST_CASE("engines gather logits before they choose tokens, and TensorRT-LLM admits what it need not evict") {
