@@ -159,6 +159,21 @@ TEST_CASE("Llama-3.1-70B under vLLM keeps an FP8 cache on H200, not on H100") {
   CHECK(text_at(*server_scenario(row, models).scenario, "/plan/precision/kv") == "bf16");
 }
 
+// --mem-fraction-static of InferenceMAX's scripts; vLLM's say nothing.
+TEST_CASE("SGLang's servers leave as much of a device as their scripts say") {
+  const ModelCatalog models;
+  ServerRow row = llama();
+  const auto share = [&] { return text_at(*server_scenario(row, models).scenario, "/plan/cache/hbm/share"); };
+  CHECK(share() == "");
+  row.backend = "sglang", row.model = "deepseek-ai/DeepSeek-R1", row.version = "0.5.9";
+  CHECK(share() == "0.82");
+  row.system = "b200_sxm", row.precision = "fp4", row.gemm = row.moe = "nvfp4";
+  CHECK(share() == "0.85");
+  row.precision = row.gemm = row.moe = "fp8";
+  row.both.tp = row.both.moe_tp = 4;
+  CHECK(share() == "0.95");
+}
+
 TEST_CASE("what a framework takes for a launch comes on top of the driver's") {
   const Catalog catalog;
   const ModelCatalog models;

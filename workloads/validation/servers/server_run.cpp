@@ -15,7 +15,8 @@ ServerRun run_server(const Document& scenario, const Library& library, const Sta
     const Outcome outcome = perform(job, start, hooks);
     const ServingFigures& figures = *outcome.report.serving;
     if (figures.completed < figures.submitted) return {.failure = "requests longer than the cache"};
-    return {figures.ttft.mean, figures.tpot.mean, figures.ttft.p50, figures.tpot.p50, outcome.report.devices()};
+    return {figures.ttft.mean, figures.tpot.mean, figures.ttft.p50, figures.tpot.p50,
+            outcome.report.devices()};
   } catch (const Error& error) {
     const std::string what = error.what();
     if (error.kind() == Error::Kind::kRun)

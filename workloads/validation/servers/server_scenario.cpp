@@ -208,11 +208,14 @@ std::string plan_text(const ServerRow& row, const Layout& layout, const Formats&
       {start.fused_reduction ? member("fused_reduction", *start.fused_reduction ? "true" : "false") : "",
        member("quantised_output", start.quantised_output ? "true" : ""),
        member("fused_quantise", formats.per_tensor ? "true" : "")});
+  const std::string cache = start.memory_share > 0
+                                ? fmt::format(R"("cache": {{"hbm": {{"share": {}}}}}, )", start.memory_share)
+                                : "";
   return fmt::format(
-      R"({{"framework": "{}", "steps": "surface", {}{}{}"decode": {{{}}}, "prefill": {{{}}}, "precision": {}}})",
+      R"({{"framework": "{}", "steps": "surface", {}{}{}{}"decode": {{{}}}, "prefill": {{{}}}, "precision": {}}})",
       row.backend, layout.separation,
       start.scheduler.empty() ? "" : member("scheduler", start.scheduler) + ", ",
-      kernels.empty() ? "" : kernels + ", ", decode, prefill, formats.precision);
+      kernels.empty() ? "" : kernels + ", ", cache, decode, prefill, formats.precision);
 }
 
 ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {

@@ -68,6 +68,7 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
     if (rule.token_budget)
       start.token_budget = rule.token_budget->of(row.input, shape.batch, shape.prompt_replicas);
     if (rule.max_batch > 0) start.max_batch = rule.max_batch;
+    if (rule.memory_share > 0) start.memory_share = rule.memory_share;
     if (rule.users_a_slot > 0)
       start.max_batch = slots_of(rule.users_a_slot, row.users, shape.replicas * row.decode.workers);
     generated_experts |= rule.generated_experts;

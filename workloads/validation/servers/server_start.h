@@ -14,6 +14,7 @@ struct ServerStart {
   std::string kernels = {};                  // /cluster/kernels
   int token_budget = 0;                      // /plan/prefill/token_budget; 0: as the framework does
   int max_batch = 0;                         // of a replica at most; 0: as many as there are users
+  double memory_share = 0;                   // /plan/cache/hbm/share; 0: as the framework does
   std::string scheduler = {};                // /plan/scheduler, as JSON; empty: as the framework does
   std::string launches = {};                 // keys of it that say how prompts are launched
   bool fused_shared_experts = false;         // where ranks cut each expert
