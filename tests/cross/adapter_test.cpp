@@ -194,6 +194,25 @@ TEST_CASE("adapters beside latent maps and experts have them on tensor- and expe
   });
 }
 
+// Those beside the latent of keys stand whole on every rank, as it does; those beside queries are cut.
+TEST_CASE("adapters beside queries without a latent have the losses of one rank") {
+  TrainingJob job = adapted(small_job(small_model(AttentionKind::kMla)), kDense);
+  job.model.mla.q_rank = 0;
+  job.model.experts = {};
+  job.workload.steps = 3;
+  for (const bool by_rows : {false, true}) {
+    require_losses_of_one_rank(job, [&](TrainingPlan& plan) {
+      plan.tp = 2;
+      plan.sequence_parallel = by_rows;
+    });
+    require_losses_of_one_rank(job, [&](TrainingPlan& plan) {
+      plan.tp = 2;
+      plan.sequence_parallel = by_rows;
+      plan.recompute = RecomputePolicy::kFull;
+    });
+  }
+}
+
 TEST_CASE("adapters that are cut over replicas with what they stand beside have them") {
   const TrainingJob job = adapted(all_experts_job(AttentionKind::kGqa), kAll);
   for (const int zero : {0, 1, 2, 3}) {

@@ -279,6 +279,8 @@ TEST_CASE("tensor parallel with whole sequences, without experts: gradients agre
   job.model.experts = {};
   job.plan.tp = 2;
   require_gradients(job);
+  job.model.mla.q_rank = 0;  // what queries and keys are made of is one tensor
+  require_gradients(job);
 }
 
 }  // namespace moebius

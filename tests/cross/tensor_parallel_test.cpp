@@ -19,7 +19,43 @@ TrainingJob two_by_two(AttentionKind attention) {
   return job;
 }
 
+// Without experts; queries straight from the stream, which the ranks' latent of keys is made of, too.
+TrainingJob queries_without_latent() {
+  TrainingJob job = small_job(small_model(AttentionKind::kMla));
+  job.model.mla.q_rank = 0;
+  job.model.experts = {};
+  job.model.gated = false;  // how columns of gate and up fall on ranks is a property of the degree
+  job.workload.steps = 3;
+  job.workload.micro_batch = 2;
+  return job;
+}
+
 }  // namespace
+
+// The gradient of the stream is a sum over the ranks as far as queries go, and whole on each as far as the
+// latent goes.
+TEST_CASE("queries without a latent have the same loss on tensor-parallel ranks") {
+  const TrainingJob job = queries_without_latent();
+  for (const bool by_rows : {false, true}) {
+    const auto cut = [by_rows](TrainingJob& changed) {
+      changed.plan.tp = 2;
+      changed.plan.sequence_parallel = by_rows;
+    };
+    require_same_losses(job, cut);
+    require_same_losses(job, [&](TrainingJob& changed) { cut(changed), changed.plan.cp = 2; });
+    require_same_losses(job, [&](TrainingJob& changed) {
+      cut(changed);
+      changed.plan.recompute = RecomputePolicy::kFull;
+    });
+    require_same_losses(job, [&](TrainingJob& changed) {
+      cut(changed);
+      changed.plan.pp = 2;
+      changed.plan.schedule = PipelineKind::kZbH1;
+      changed.plan.recompute = RecomputePolicy::kSelective;
+      changed.plan.recompute_ops = {RecomputeOp::kNorm, RecomputeOp::kQkv};
+    });
+  }
+}
 
 // The sums of a row are the same sums in the same order: the same bits.
 TEST_CASE("tensor-parallel communication in pieces has the loss of that in one") {

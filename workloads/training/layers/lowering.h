@@ -56,8 +56,10 @@ struct ForwardPass {
   std::vector<int> block_of_op;         // attention and MLP of a layer are one block each
   std::set<std::int32_t> recomputable;  // ops whose results are not kept but computed again
   std::vector<std::pair<std::int32_t, std::int32_t>> again;  // ops [first, last) that run again as a whole
-  std::set<TensorId> partial;          // gradients arrive as partial sums over the tensor-parallel group
-  std::set<TensorId> partial_weights;  // the same of parameters that all of the group hold whole
+  // Gradients arrive as partial sums over the tensor-parallel group; those that come through a matrix which
+  // every rank of it holds are whole.
+  std::set<TensorId> partial;
+  std::set<TensorId> partial_weights;           // partial sums, too: of parameters that all of the group hold
   std::map<TensorId, TensorId> quantised_from;  // 8-bit copy -> original
   std::map<TensorId, TensorId> columns_of;  // 8-bit copy -> the one with scales along columns, if it has one
   TensorId received = kNoTensor;            // from the previous stage

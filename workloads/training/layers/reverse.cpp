@@ -137,8 +137,9 @@ Op Reverse::like(const Op& op, OpKind kind) {
           .shape = op.shape};
 }
 
-void Reverse::add_gradient(TensorId forward_tensor, TensorId gradient) {
-  gradients_[forward_tensor].push_back(gradient);
+void Reverse::add_gradient(TensorId forward_tensor, TensorId gradient, bool whole) {
+  const bool beside_sum = whole && forward_.partial.count(forward_tensor) > 0;
+  (beside_sum ? whole_gradients_ : gradients_)[forward_tensor].push_back(gradient);
 }
 
 TensorId Reverse::fresh_gradient(TensorId forward_tensor) {
@@ -147,35 +148,44 @@ TensorId Reverse::fresh_gradient(TensorId forward_tensor) {
   return builder().transient(tensor.rows, tensor.columns, dtype, tensor.role);
 }
 
+TensorId Reverse::add_up(const std::vector<TensorId>& contributions, Role role) {
+  TensorId sum = contributions.front();
+  for (std::size_t i = 1; i < contributions.size(); ++i) {
+    const std::int64_t m = builder().tensor(sum).rows, n = builder().tensor(sum).columns;
+    const TensorId next = builder().transient(m, n, DType::kBf16, builder().tensor(sum).role);
+    emit({.kind = OpKind::kAdd, .role = role, .shape = {.m = m, .n = n}}, {sum, contributions[i]}, {next});
+    sum = next;
+  }
+  return sum;
+}
+
+TensorId Reverse::sum_over_tensor(TensorId partial, TensorId forward_tensor) {
+  const TensorId whole = fresh_gradient(forward_tensor);
+  const Tensor& tensor = builder().tensor(whole);
+  Op op{.kind = OpKind::kAllReduce,
+        .lane = tensor_lane(),
+        .role = tensor.role,
+        .group = GroupRole::kTensor,
+        .units = static_cast<std::int16_t>(plan().tensor_sms),
+        .match = builder().next_match(),
+        .shape = {.m = tensor.rows, .n = tensor.columns}};
+  op.payload = tensor.bytes();
+  emit(op, {partial}, {whole});
+  flush_weights();
+  return whole;
+}
+
 // The contributions are added up as late as possible, so that none waits for another's communication.
 TensorId Reverse::gradient(TensorId forward_tensor) {
   const auto found = gradients_.find(forward_tensor);
   if (found == gradients_.end()) return kNoTensor;
-  TensorId sum = found->second.front();
-  for (std::size_t i = 1; i < found->second.size(); ++i) {
-    const TensorId next = builder().transient(builder().tensor(sum).rows, builder().tensor(sum).columns,
-                                              DType::kBf16, builder().tensor(sum).role);
-    emit({.kind = OpKind::kAdd,
-          .role = fragment().tensors[forward_tensor].role,
-          .shape = {.m = builder().tensor(sum).rows, .n = builder().tensor(sum).columns}},
-         {sum, found->second[i]}, {next});
-    sum = next;
-  }
-  if (forward_.partial.count(forward_tensor) > 0) {
-    const TensorId whole = fresh_gradient(forward_tensor);
-    const Tensor& tensor = builder().tensor(whole);
-    Op op{.kind = OpKind::kAllReduce,
-          .lane = tensor_lane(),
-          .role = tensor.role,
-          .group = GroupRole::kTensor,
-          .units = static_cast<std::int16_t>(plan().tensor_sms),
-          .match = builder().next_match(),
-          .shape = {.m = tensor.rows, .n = tensor.columns}};
-    op.payload = tensor.bytes();
-    emit(op, {sum}, {whole});
-    sum = whole;
-    flush_weights();
-  }
+  const Role role = fragment().tensors[forward_tensor].role;
+  TensorId sum = add_up(found->second, role);
+  if (forward_.partial.count(forward_tensor) > 0) sum = sum_over_tensor(sum, forward_tensor);
+  std::vector<TensorId> all{sum};
+  if (const auto whole = whole_gradients_.find(forward_tensor); whole != whole_gradients_.end())
+    all.insert(all.end(), whole->second.begin(), whole->second.end());
+  sum = add_up(all, role);
   found->second = {sum};
   return sum;
 }
@@ -201,6 +211,13 @@ bool Reverse::is_trained(TensorId forward_weight) const {
   const Tensor& weight = fragment().tensors[forward_weight];
   const bool stays = weight.scope == Scope::kRank && weight.memory == MemoryKind::kWeights;
   return stays && (!input_.workload->adapters.any() || is_adapter(weight));
+}
+
+// What all of the tensor-parallel group hold and multiply alike. Of A beside a matrix that is cut by columns
+// each rank's outputs say a part.
+bool Reverse::is_whole(TensorId forward_weight) const {
+  const bool parts = forward_.partial_weights.count(forward_weight) > 0;
+  return fragment().tensors[forward_weight].tensor_copies > 1 && !parts;
 }
 
 // Integer inputs, weights and what comes from frozen ones only need none.

@@ -27,10 +27,13 @@ class Reverse {
     bool by_columns = false;  // x is quantised, with scales along the tokens
   };
 
-  // Gradients of forward tensors, as they gather.
-  void add_gradient(TensorId forward_tensor, TensorId gradient);
+  // Gradients of forward tensors, as they gather; `whole`: not this rank's part of a sum, of a tensor that
+  // others give parts of.
+  void add_gradient(TensorId forward_tensor, TensorId gradient, bool whole = false);
   TensorId gradient(TensorId forward_tensor);        // the sum; kNoTensor when nobody asked for one
   TensorId fresh_gradient(TensorId forward_tensor);  // a new tensor of its shape
+  TensorId add_up(const std::vector<TensorId>& contributions, Role role);
+  TensorId sum_over_tensor(TensorId partial, TensorId forward_tensor);
 
   // A forward value inside the reverse fragment: kept from the forward pass or computed again.
   TensorId value(TensorId forward_tensor);
@@ -75,6 +78,7 @@ class Reverse {
   TensorId by_columns(TensorId dy, std::int32_t route);
   void find_wanted();
   bool is_trained(TensorId forward_weight) const;
+  bool is_whole(TensorId forward_weight) const;
   bool needs_gradient(TensorId forward_tensor) const;
   bool leads_to_trained(const Op& op) const;
   bool sees_share_of_tokens(TensorId forward_operand) const;
@@ -101,9 +105,11 @@ class Reverse {
   std::vector<bool> wanted_;                             // by forward tensor: somebody needs its gradient
   StatedWaits waits_;                                    // of forward ops, for those that are computed again
   std::map<TensorId, std::vector<TensorId>> gradients_;  // contributions, by forward tensor
-  std::map<TensorId, TensorId> values_;                  // forward tensor -> tensor here
-  std::map<TensorId, TensorId> values_of_inputs_;        // the same of a split pass's first part
-  std::map<std::int32_t, std::int32_t> routes_;          // forward route index -> index here
+  std::map<TensorId, std::vector<TensorId>>
+      whole_gradients_;                            // the same of sums over the tensor-parallel group
+  std::map<TensorId, TensorId> values_;            // forward tensor -> tensor here
+  std::map<TensorId, TensorId> values_of_inputs_;  // the same of a split pass's first part
+  std::map<std::int32_t, std::int32_t> routes_;    // forward route index -> index here
   std::map<std::pair<TensorId, OpKind>, TensorId> quantised_;
   std::map<TensorId, TensorId> columns_of_;  // of gradients that were quantised both ways at once
   std::set<std::uint32_t> known_parameters_;

@@ -115,7 +115,7 @@ void Reverse::reverse_gemm(const Op& op) {
     const TensorId left = op.dtype == DType::kFp8 ? quantised(dy, OpKind::kQuantise, op.route, trained) : dy;
     const TensorId dx = fresh_gradient(original);
     emit(dgrad, {left, value(in(op, 1))}, {dx});
-    add_gradient(original, dx);
+    add_gradient(original, dx, is_whole(in(op, 1)));
   }
   if (!trained) return;
   // The copy with scales along the tokens, where the operand was quantised both ways; else the 8-bit copy is
