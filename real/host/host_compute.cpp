@@ -67,6 +67,9 @@ void write_by_columns(OpContext<Real>& c, int output, Matrix<Real> x) {
     return c.out(output, std::move(x));  // one scale, whatever the direction
   if (!c.options().exact)
     round_matrix_by_columns<Real>(x.values, x.rows, x.columns, copy.dtype, scale_format(copy.scaling));
+  // Of a piece the rows are those of the first copy.
+  if (const auto window = row_window(*c.submission().fragment, c.op(), c.op().num_inputs))
+    return c.store().write_rounded_rows(c.output_id(output), *window, x);
   c.store().write_unrounded(c.output_id(output), std::move(x));
 }
 

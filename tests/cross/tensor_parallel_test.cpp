@@ -95,6 +95,24 @@ TEST_CASE("pieces that are cast by one scale for the tensor have the loss of who
   CHECK(three_losses<float>(job, false) == whole);
 }
 
+// Scales of MXFP8 span 32 tokens of the copies that weight gradients read.
+TEST_CASE("pieces of whole scales have the loss of whole tensors in MXFP8") {
+  TrainingJob job = two_by_two(AttentionKind::kMla);
+  job.workload.sequence_length = 256;  // 128 tokens of a rank
+  job.plan.gemm = DType::kFp8;
+  job.plan.scaling = Scaling::kMicro;
+  const std::vector<double> whole = three_losses<float>(job, false);
+  for (const int chunks : {2, 4}) {
+    job.plan.tp_chunks = chunks;
+    CHECK(three_losses<float>(job, false) == whole);
+  }
+  job.plan.tp_chunks = 8;  // of 16 tokens: beside frozen weights there are no such copies
+  job.workload.adapters = {.rank = 3, .targets = {AdapterTarget::kQkv, AdapterTarget::kMlpUp}};
+  const std::vector<double> pieces = three_losses<float>(job, false);
+  job.plan.tp_chunks = 0;
+  CHECK(three_losses<float>(job, false) == pieces);
+}
+
 TEST_CASE("pieces have the loss of whole tensors where state is sharded or stands in host memory") {
   for (const int zero : {2, 3}) {
     TrainingJob job = two_by_two(AttentionKind::kGqa);

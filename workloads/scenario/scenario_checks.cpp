@@ -281,8 +281,7 @@ class TrainingChecks {
     const bool micro = plan_.scaling == Scaling::kMicro;  // scales are of one token, and go with it
     require(plan_.gemm == DType::kFp8, "/plan/precision/scaling",
             "scaling \"{}\" is for gemm \"fp8\", found gemm \"{}\"", name, to_string(plan_.gemm));
-    require(plan_.tp_chunks == 0 || !micro, "/plan/tp/overlap",
-            "pieces end amid the 32 tokens of a scale: scaling \"{}\" needs overlap false, found true", name);
+    if (micro) whole_scales();
     require(
         plan_.dispatch != DType::kFp8 || micro, "/plan/precision/dispatch",
         "tokens carry no scale of their whole tensor: scaling \"{}\" needs dispatch \"bf16\", found \"fp8\"",
@@ -303,6 +302,20 @@ class TrainingChecks {
     require(!plan_.fused_quantise || micro, "/plan/precision/fused_quantise",
             "operands are quantised both ways by a pass of their own: scaling \"{}\" needs false, found true",
             name);
+  }
+
+  // Of the copies that weight gradients read scales span tokens, and each piece is cast for itself. Frozen
+  // weights have no such copies.
+  void whole_scales() const {
+    constexpr std::int64_t kTokensOfScale = 32;
+    const TrainingWorkload& work = scenario_.training;
+    if (plan_.tp_chunks == 0 || work.adapters.any()) return;
+    const std::int64_t tokens = work.micro_batch * work.sequence_length / plan_.cp / plan_.tp;
+    const std::int64_t multiple = kTokensOfScale * plan_.tp_chunks;
+    require(tokens % multiple == 0, "/plan/tp/overlap",
+            "pieces end amid the {} tokens of a scale: scaling \"micro\" in {} pieces needs a multiple of {} "
+            "tokens on a rank, found {}",
+            kTokensOfScale, plan_.tp_chunks, multiple, tokens);
   }
 
   void elementwise() const {
