@@ -37,8 +37,8 @@ DeviceUnderTest host_under_test(const std::string& out) {
   host.bench = make_walking_bench(walks.hot, walks.cold);
   OpBench& bench = *host.bench;
   const std::string directory = directory_of(out);
-  host.measure_figures = [&bench, directory, walks](double seconds) {
-    return measure_host_figures(bench, directory, seconds, walks);
+  host.measure_figures = [&bench, directory, walks](const FiguresTime& time) {
+    return measure_host_figures(bench, directory, time, walks);
   };
   host.clocks = host_clocks;
   return host;

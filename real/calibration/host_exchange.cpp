@@ -168,12 +168,14 @@ TransferCurve measure(const Kind& kind, double seconds, const CacheWalk& between
 
 }  // namespace
 
-std::vector<TransferCurve> measure_host_exchange(double seconds, std::size_t bytes_between) {
+std::vector<TransferCurve> measure_host_exchange(const FiguresTime& time, std::size_t bytes_between) {
   const CacheWalk between(bytes_between);
   std::vector<TransferCurve> curves;
   curves.reserve(kKinds.size());
-  for (const Kind& kind : kKinds)
-    curves.push_back(measure(kind, seconds / static_cast<double>(kKinds.size()), between));
+  for (const Kind& kind : kKinds) {
+    time.require_left();
+    curves.push_back(measure(kind, time.seconds / static_cast<double>(kKinds.size()), between));
+  }
   return curves;
 }
 

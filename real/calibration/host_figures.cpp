@@ -142,24 +142,25 @@ Interference measure_neighbours(OpBench& bench, double seconds) {
 
 }  // namespace
 
-DeviceFigures measure_host_figures(OpBench& bench, const std::string& directory, double seconds,
+DeviceFigures measure_host_figures(OpBench& bench, const std::string& directory, const FiguresTime& time,
                                    HostWalks walks) {
+  const double eighth = time.seconds / 8;
   DeviceFigures figures;
   figures.name = bench.device();
   figures.driver = system_release();
   const CostQuery smallest{.kind = OpKind::kAdd, .shape = {.m = 1, .n = 1}, .cores = 1, .hot = true};
-  figures.launch = bench.measure(smallest, {.most_seconds = seconds / 8}).seconds;
-  figures.transfers = {measure_copies(seconds / 8), measure_exchange(seconds / 8)};
-  for (TransferCurve& curve : measure_host_exchange(seconds / 8, walks.hot))
+  figures.launch = bench.measure(smallest, {.most_seconds = eighth}).seconds;
+  figures.transfers = {measure_copies(eighth), measure_exchange(eighth)};
+  for (TransferCurve& curve : measure_host_exchange(time.part(0.125), walks.hot))
     figures.transfers.push_back(std::move(curve));
-  for (TransferCurve& curve : measure_host_exchange(seconds / 8, walks.cold)) {
+  for (TransferCurve& curve : measure_host_exchange(time.part(0.125), walks.cold)) {
     curve.name = cold_exchange_name(curve.name);
     figures.transfers.push_back(std::move(curve));
   }
-  for (TransferCurve& curve : measure_storage(directory, seconds / 4))
+  for (TransferCurve& curve : measure_storage(directory, time.part(0.25)))
     figures.transfers.push_back(std::move(curve));
   if (std::thread::hardware_concurrency() > 1)
-    figures.interference.push_back(measure_neighbours(bench, seconds / 8));
+    figures.interference.push_back(measure_neighbours(bench, eighth));
   return figures;
 }
 

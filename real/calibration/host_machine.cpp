@@ -39,7 +39,7 @@ MeasuredMachine measure_host_machine(const Job& job) {
   profile.reference.memory_efficiency = 1;
   profile.device.emplace();
   profile.device->name = ops->device();
-  profile.device->transfers = measure_host_exchange(kExchangeSeconds, touched);
+  profile.device->transfers = measure_host_exchange({.seconds = kExchangeSeconds}, touched);
   profile.device->transfers.push_back(plain_exchange(profile.device->transfers));
   return {profile, "measured", [ops, recipes](const Accelerator& chip) {
             return warm(std::make_shared<EmulatedCosts>(ops, recipes, chip));

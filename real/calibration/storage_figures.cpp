@@ -12,11 +12,12 @@ std::string directory_of(const std::string& file) {
   return directory.empty() ? "." : directory;
 }
 
-std::vector<TransferCurve> measure_storage(const std::string& directory, double seconds) {
+std::vector<TransferCurve> measure_storage(const std::string& directory, const FiguresTime& time) {
   try {
-    kv::StorageFigures figures = kv::measure_storage(directory, seconds);
+    kv::StorageFigures figures = kv::measure_storage(directory, time);
     return figures.direct ? std::move(figures.curves) : std::vector<TransferCurve>{};
   } catch (const Error&) {
+    time.require_left();
     return {};
   }
 }

@@ -74,13 +74,15 @@ cuda::FiguresPlan figures_plan(double seconds) {
   return plan;
 }
 
-DeviceFigures measure_figures(const cuda::DeviceFacts& facts, const std::string& directory, double seconds) {
+DeviceFigures measure_figures(const cuda::DeviceFacts& facts, const std::string& directory,
+                              const FiguresTime& time) {
   std::string no_library;
   const auto library = cuda::open_gemm_library(no_library);
-  DeviceFigures figures = cuda::measure_device_figures(figures_plan(0.8 * seconds), library.get());
+  DeviceFigures figures = cuda::measure_device_figures(figures_plan(0.8 * time.seconds), library.get());
   figures.name = facts.name;
   figures.driver = driver_text(facts);
-  for (TransferCurve& curve : measure_storage(directory, 0.2 * seconds))
+  time.require_left();
+  for (TransferCurve& curve : measure_storage(directory, time.part(0.2)))
     figures.transfers.push_back(std::move(curve));
   return figures;
 }
@@ -111,8 +113,8 @@ DeviceUnderTest cuda_under_test(int index, const Catalog& catalog, const std::st
   device.reference = cuda_reference(facts, catalog);
   device.sizes = gpu_case_sizes();
   device.budget = kBudget;
-  device.measure_figures = [facts, directory = directory_of(out)](double seconds) {
-    return measure_figures(facts, directory, seconds);
+  device.measure_figures = [facts, directory = directory_of(out)](const FiguresTime& time) {
+    return measure_figures(facts, directory, time);
   };
   device.clocks = clocks_now;
   return device;

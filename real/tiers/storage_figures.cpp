@@ -35,8 +35,9 @@ struct Point {
 // that compresses gains nothing.
 class Bench {
  public:
-  Bench(const std::string& directory, std::int64_t blocks)
-      : tier_({.directory = directory, .block_bytes = kBlock, .blocks = blocks, .depth = kDepth},
+  Bench(const std::string& directory, std::int64_t blocks, const FiguresTime& time)
+      : time_(time),
+        tier_({.directory = directory, .block_bytes = kBlock, .blocks = blocks, .depth = kDepth},
               HostClock::now()),
         memory_(kBlock * kDepth) {
     for (std::int64_t i = 0; i < memory_.bytes(); i += 8)
@@ -52,6 +53,7 @@ class Bench {
   void submit(Direction direction, std::int64_t bytes, int place);
   std::vector<TransferDone> wait();
 
+  const FiguresTime& time_;
   SsdTier tier_;
   AlignedMemory memory_;
   RandomStream random_{1};
@@ -59,12 +61,16 @@ class Bench {
 };
 
 void Bench::fill_blocks() {
-  for (std::int64_t block = 0; block < tier_.shape().blocks; ++block) {
-    std::byte* const from = memory_.data() + block % kDepth * kBlock;
-    tier_.submit({Direction::kWrite, {{block, 0, kBlock, from}}});
-    place_of_.push_back(0);
+  const std::int64_t blocks = tier_.shape().blocks;
+  for (std::int64_t first = 0; first < blocks; first += kDepth) {
+    for (std::int64_t block = first; block < std::min(first + kDepth, blocks); ++block) {
+      std::byte* const from = memory_.data() + block % kDepth * kBlock;
+      tier_.submit({Direction::kWrite, {{block, 0, kBlock, from}}});
+      place_of_.push_back(0);
+    }
+    while (tier_.next() != kForever) wait();
+    time_.require_left();
   }
-  while (tier_.next() != kForever) wait();
 }
 
 Point Bench::measure(Direction direction, std::int64_t bytes, int depth, double seconds) {
@@ -76,13 +82,14 @@ Point Bench::measure(Direction direction, std::int64_t bytes, int depth, double 
       ends.push_back(done.end);
       const bool more =
           done.end < stop || static_cast<int>(ends.size()) <= std::max(kParts, (kTurns + 1) * depth);
-      if (more) {
+      if (more && !time_.spent()) {
         submit(direction, bytes, place_of_[static_cast<std::size_t>(done.id)]);
       } else {
         --open;
       }
     }
   }
+  time_.require_left();
   ends.resize(ends.size() - static_cast<std::size_t>(depth) + 1);  // at the last ones the queue ran empty
   // Completions come in bursts of up to a whole queue: a part is a few turns of it, or its time says nothing.
   const std::size_t turns = (ends.size() - 1) / static_cast<std::size_t>(depth);
@@ -129,10 +136,10 @@ std::string curve_name(Direction direction, int depth) {
 
 }  // namespace
 
-StorageFigures measure_storage(const std::string& directory, double seconds) {
-  Bench bench(directory, blocks_in(directory));
+StorageFigures measure_storage(const std::string& directory, const FiguresTime& time) {
+  Bench bench(directory, blocks_in(directory), time);
   bench.fill_blocks();
-  const double each = seconds / (2 * kDepths.size() * kSizes.size());
+  const double each = time.seconds / (2 * kDepths.size() * kSizes.size());
   StorageFigures figures{bench.description(), bench.direct(), {}};
   for (const Direction direction : {Direction::kRead, Direction::kWrite}) {
     for (const int depth : kDepths) {

@@ -66,7 +66,7 @@ inline DeviceUnderTest made_up_device(std::unique_ptr<OpBench> bench) {
   device.sizes = host_case_sizes();
   device.sustained = true;
   device.bench = std::move(bench);
-  device.measure_figures = [](double) { return made_up_figures(); };
+  device.measure_figures = [](const FiguresTime&) { return made_up_figures(); };
   device.clocks = [] { return std::string("2000 MHz"); };
   return device;
 }

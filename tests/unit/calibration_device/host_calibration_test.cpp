@@ -1,6 +1,7 @@
 // The host, measured for a moment: every kind runs, and its profile answers.
 #include "real/calibration/host_device.h"
 
+#include <chrono>
 #include <filesystem>
 
 #include "real/calibration/host_figures.h"
@@ -10,6 +11,7 @@
 #include "workloads/cost/cost_source.h"
 
 #include "hw/error.h"
+#include "hw/stopwatch.h"
 #include "tests/catch.h"
 
 namespace moebius {
@@ -47,8 +49,9 @@ TEST_CASE("the host computes every kind of the plan, and its profile is its cost
   DeviceUnderTest host = host_under_test(out);
   host.sizes = one_point();
   OpBench& bench = *host.bench;
-  host.measure_figures = [&](double) {
-    return measure_host_figures(bench, scratch.path("no such directory"), 0.1);  // nor a disk to fill
+  host.measure_figures = [&](const FiguresTime&) {
+    return measure_host_figures(bench, scratch.path("no such directory"),
+                                {.seconds = 0.1});  // nor a disk to fill
   };
   host.budget = 0.1;
   const CalibrationReport report = calibrate_device(host, {.out = out});
@@ -64,6 +67,16 @@ TEST_CASE("the host computes every kind of the plan, and its profile is its cost
   const Cost cost = source->cost({.kind = OpKind::kGemm, .shape = {.m = 8, .n = 32, .k = 16}, .cores = 1});
   CHECK(cost.origin == Origin::kMeasured);
   CHECK(cost.seconds > 0);
+}
+
+TEST_CASE("a budget that ends within links, copies and disk is refused there and then") {
+  const Scratch scratch;
+  const DeviceUnderTest host = host_under_test(scratch.path("host.json"));
+  const auto start = std::chrono::steady_clock::now();
+  CHECK_THROWS_WITH(calibrate_device(host, {.out = scratch.path("host.json"), .budget = 0.05}),
+                    "--budget: expected more seconds for the launches, transfers and the disk that come "
+                    "before the ops, found 0.05, which did not hold them");
+  CHECK(seconds_since(start) < 1);
 }
 
 TEST_CASE("a file stands in its directory, a name alone in the current one") {

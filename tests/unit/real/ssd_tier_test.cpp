@@ -129,7 +129,7 @@ TEST_CASE("a directory that is not there is a sentence") {
 
 TEST_CASE("a disk is measured at three depths in both directions, and its law can be made from that") {
   const test::Scratch scratch;
-  const StorageFigures figures = measure_storage(scratch.path(""), 0.4);
+  const StorageFigures figures = measure_storage(scratch.path(""), {.seconds = 0.4});
   std::vector<std::string> names;
   for (const TransferCurve& curve : figures.curves) {
     names.push_back(curve.name);
@@ -144,6 +144,9 @@ TEST_CASE("a disk is measured at three depths in both directions, and its law ca
     for (std::size_t i = 0; i < 6; ++i)
       CHECK(figures.curves[alone + 2].seconds[i] > 0.2 * figures.curves[alone].seconds[i]);
   CHECK(measured_storage_law(figures.curves).read.operations > 0);
+  CHECK(fs::is_empty(scratch.path("")));
+  CHECK_THROWS_WITH(measure_storage(scratch.path(""), {.seconds = 0.4, .budget = 1e-3}),
+                    Catch::Contains("found 0.001, which did not hold them"));
   CHECK(fs::is_empty(scratch.path("")));
 }
 

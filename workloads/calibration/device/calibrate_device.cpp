@@ -155,7 +155,9 @@ CalibrationReport calibrate_device(const DeviceUnderTest& device, const DeviceCa
   if (!journal.figures()) {
     const LastWords words("interrupted; the same command begins anew");  // nothing is in the journal yet
     const auto start = Clock::now();
-    DeviceFigures figures = device.measure_figures(kFiguresShare * budget);
+    FiguresTime time{.seconds = kFiguresShare * budget};
+    if (request.budget > 0) time.budget = budget;
+    DeviceFigures figures = device.measure_figures(time);
     figures.date = today();
     journal.add(figures, seconds_since(start));
   }

@@ -9,6 +9,7 @@
 #include "hw/accelerator.h"
 #include "hw/device_figures.h"
 #include "workloads/calibration/device/case_plan.h"
+#include "workloads/calibration/device/figures_time.h"
 #include "workloads/cost/op_bench.h"
 
 namespace moebius {
@@ -21,8 +22,8 @@ struct DeviceUnderTest {
   double budget = 240;     // seconds that a calibration takes when nobody says
   bool sustained = false;  // clocks of the measurements: ProfileTable::sustained
   std::unique_ptr<OpBench> bench;
-  // Launches, transfers and interference, in about so many seconds; name, driver and date filled in.
-  std::function<DeviceFigures(double seconds)> measure_figures;
+  // Launches, transfers and interference; name and driver filled in.
+  std::function<DeviceFigures(const FiguresTime&)> measure_figures;
   std::function<std::string()> clocks;  // now: "1980 MHz"; empty: unknown
 };
 
