@@ -94,6 +94,23 @@ TEST_CASE("FP8 is tried with weights that shards can be gathered of") {
   CHECK(rows.front()->find("gain") != nullptr);
 }
 
+TEST_CASE("with adapters nothing is tried that they refuse") {
+  const std::string lora = R"( --set '/workload/lora={"rank": 8, "targets": ["qkv", "TARGET"]}')";
+  const std::string base = "--explain --set /plan/precision={}";
+  for (const std::string target : {"mlp_up", "expert_up"}) {
+    std::string options = base + lora;
+    options.replace(options.find("TARGET"), 6, target);
+    const Document report = explained(options);
+    INFO(target);
+    CHECK(switches_of(report, "FP8 dispatch").size() == (target == "mlp_up" ? 1 : 0));
+    CHECK(switches_of(report, "FP8 matrix products").size() == 1);
+    for (const Value* row : switches_of(report, "")) {
+      INFO(row->find("switch")->text);
+      CHECK(row->find("refusal") == nullptr);
+    }
+  }
+}
+
 // Of racks of 72 devices 16 ranks of experts fill 64: on these they need no network, which is slow here.
 TEST_CASE("groups over scale-up domains are tried inside of them, on fewer devices") {
   const std::string racks =

@@ -79,7 +79,9 @@ class Collector {
         std::move(fp8));
     add(low && !plan_.fused_quantise, "quantising fused into the op before",
         {"/plan/precision/fused_quantise=true"});
-    add(plan_.ep > 1 && plan_.dispatch != DType::kFp8, "FP8 dispatch", {"/plan/precision/dispatch=fp8"});
+    // Adapters beside experts multiply what came in 16 bits.
+    const bool dispatched_low = plan_.dispatch == DType::kFp8 || scenario_.training.adapters.beside_experts();
+    add(plan_.ep > 1 && !dispatched_low, "FP8 dispatch", {"/plan/precision/dispatch=fp8"});
     add(plan_.gradients == DType::kFp32, "BF16 gradients", {"/plan/precision/gradients=bf16"});
   }
 
