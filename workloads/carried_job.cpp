@@ -70,9 +70,11 @@ void require_carried(const Scenario& scenario) {
     require(scenario, !phase.wan, "/plan/pools", "a link to users");
     require(scenario, !phase.plan.prefill_overlap.two_batch && !phase.plan.decode_overlap.two_batch, "/plan",
             "an iteration in two half batches");
-    require(scenario, plan.experts.policy == BalancePolicy::kNone || !phase.plan.gathers_tokens(),
+    require(scenario,
+            plan.experts.policy == BalancePolicy::kNone || !phase.plan.shares_by(ExpertSharing::kGather),
             "/plan/expert_balance/policy", "placing experts that ranks of several replicas share by columns");
-    require(scenario, plan.experts.policy == BalancePolicy::kNone || !phase.plan.replicated_experts(),
+    require(scenario,
+            plan.experts.policy == BalancePolicy::kNone || !phase.plan.shares_by(ExpertSharing::kAllReduce),
             "/plan/expert_balance/policy", "placing experts of ranks that share a replica");
     require(scenario, phase.plan.tp == plan.phases.front().plan.tp, "/plan/prefill/attention/tp",
             "a cache cut otherwise in prefill than in decode");

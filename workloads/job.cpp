@@ -296,12 +296,12 @@ namespace {
 void require_executable(const Job& job, const ServingPlan& plan, const std::string& phase) {
   const std::string& name = job.scenario.file;
   const Model& model = job.scenario.model;
-  if (plan.gathers_tokens() && plan.ep > 1)
+  if (plan.shares_by(ExpertSharing::kGather) && plan.ep > 1)
     throw run_error(
         fmt::format("{}: {}/ep/degree: experts that ranks of several replicas share both whole and by "
                     "columns are simulated only (expected 1 with ep/tp {}, found {})",
-                    name, phase, plan.expert_parts, plan.ep));
-  if (plan.replicated_experts() && plan.ep > 1)
+                    name, phase, plan.expert_tp, plan.ep));
+  if (plan.shares_by(ExpertSharing::kAllReduce) && plan.ep > 1)
     throw run_error(
         fmt::format("{}: {}/ep/degree: whole experts on ranks of one replica are simulated only: executors "
                     "cut each over all of them (expected 1, found {})",

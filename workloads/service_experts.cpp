@@ -60,7 +60,7 @@ BalancerShape balancer_shape(const ServicePool& pool) {
           .slots = plan.slots_of(experts) - plan.shared_copies,
           .groups = {experts.groups, experts.active_groups},
           .always = placed_always(plan, experts),
-          .expert_bytes = expert_bytes(scenario.model, expert_format(plan).stored) / plan.expert_tp(),
+          .expert_bytes = expert_bytes(scenario.model, expert_format(plan).stored) / plan.ranks_of_expert(),
           .seed = scenario.seed};
 }
 

@@ -223,7 +223,7 @@ std::unique_ptr<Job> drafter_of(const Scenario& whole, const ServicePhase& phase
   if (whole.service.speculation.drafts == 0) return nullptr;
   const std::shared_ptr<const Model>& given = whole.service.engine.draft_model;
   ServicePhase its = phase;
-  if (given && given->experts.routed == 0) its.plan.ep = its.plan.expert_parts = 1;
+  if (given && given->experts.routed == 0) its.plan.ep = its.plan.expert_tp = 1;
   Scenario scenario = alone(whole, its);
   scenario.model = given ? *given : served_model(module_of(whole.model), its.plan);
   return job_of(std::move(scenario));

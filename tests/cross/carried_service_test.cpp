@@ -197,7 +197,7 @@ TEST_CASE("replicas whose ranks share each expert by columns give the same answe
       INFO("attention " << static_cast<int>(attention) << " on tp " << tp);
       CarriedService service = small(attention);
       ServingPlan& plan = service.pools[0].plan;
-      plan.tp = tp, plan.dp = 2, plan.expert_parts = 2 * tp;
+      plan.tp = tp, plan.dp = 2, plan.expert_tp = 2 * tp;
       service.pools[0].rules.instance.replicas = 2;
       const Tokens tokens = answered(service).tokens;
       CHECK(answered(in_two_pools(service)).tokens == tokens);

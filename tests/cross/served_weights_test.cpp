@@ -25,7 +25,7 @@ Model without_mtp(Model model) {
 struct Service {
   Model model;
   Constants constants = {};
-  int tp = 1, dp = 1, ep = 1, expert_parts = 1;
+  int tp = 1, dp = 1, ep = 1, expert_tp = 1;
 };
 
 // Each token of each answer must be the one that the reference finds likeliest behind prompt and answer up to
@@ -39,7 +39,7 @@ void require_reference_answers(const Service& service) {
   job.plan.tp = service.tp;
   job.plan.dp = service.dp;
   job.plan.ep = service.ep;
-  job.plan.expert_parts = service.expert_parts;
+  job.plan.expert_tp = service.expert_tp;
   job.workload.output = {6, 6};
   HostOptions options = exact_options(job.workload.seed);
   options.constants = service.constants;
@@ -139,8 +139,8 @@ TEST_CASE("the same answers: replicas whose ranks share each expert by columns")
   const Model latent = without_mtp(all_experts(latent_model()));
   for (const Model& model : {grouped_model(), gated_model(), latent}) {
     INFO(model.id << ", " << model.experts.routed << " experts");
-    require_reference_answers({.model = model, .dp = 4, .expert_parts = 4});
-    require_reference_answers({.model = model, .tp = 2, .dp = 2, .expert_parts = 4});
+    require_reference_answers({.model = model, .dp = 4, .expert_tp = 4});
+    require_reference_answers({.model = model, .tp = 2, .dp = 2, .expert_tp = 4});
   }
 }
 

@@ -83,7 +83,7 @@ void add_tokens(Json& json, const std::vector<std::vector<std::int32_t>>& tokens
 void add_serving(Json& json, const Report& report) {
   add_tree(json, serving_tree(report));
   const ServingPlan& plan = report.scenario->serving;
-  if (plan.sends_tokens())
+  if (plan.shares_by(ExpertSharing::kDispatch))
     json["dispatch"] = {{"prefill", dispatch_name(plan.prefill_exchange)},
                         {"decode", dispatch_name(plan.decode_exchange)}};
   if (!report.facts.tokens.empty()) add_tokens(json, report.facts.tokens);

@@ -95,7 +95,7 @@ void spread_line(Out out, std::string_view name, const Spread& spread) {
 }
 
 std::string exchange_text(const ServingPlan& plan) {
-  if (!plan.sends_tokens()) return "";
+  if (!plan.shares_by(ExpertSharing::kDispatch)) return "";
   return fmt::format(" (dispatch: {} in prefill, {} in decode)", dispatch_name(plan.prefill_exchange),
                      dispatch_name(plan.decode_exchange));
 }

@@ -23,16 +23,15 @@ void set_overlap(const PhaseKeys& keys, PhaseOverlap& overlap) {
     overlap.communication_cores = kThroughputCores;
 }
 
-void check_overlap(const PhaseKeys& keys, const PhaseOverlap& overlap, const ServingPlan& plan,
-                   const Place& phase) {
+void check_overlap(const PhaseKeys& keys, bool decodes, const ServingPlan& plan, const Place& phase) {
   check_expert_columns(keys, plan, phase);
   if (keys.communication_cores > 0 && keys.exchange != Algorithm::kHierarchical)
     phase.fail(
         fmt::format("ep/communication_sms {} for a dispatch that holds no cores while tokens travel; "
                     "expected dispatch \"deepep\"",
                     keys.communication_cores));
-  if (!overlap.two_batch) return;
-  if (!plan.sends_tokens())
+  if (!plan.overlap(decodes).two_batch) return;
+  if (plan.sharing(decodes) != ExpertSharing::kDispatch)
     phase.fail(
         fmt::format("two_batch_overlap hides the way of tokens to experts on other ranks; expected an ep "
                     "degree above attention tp, found tp {} and ep {}",

@@ -12,8 +12,7 @@ void read_overlap(Section& phase, Section& experts, PhaseKeys& keys);
 // Into the plan of a phase, which has its degrees.
 void set_overlap(const PhaseKeys& keys, PhaseOverlap& overlap);
 
-// `pointer`: of the phase, "/plan/decode". Needs the degrees that the plan came out with.
-void check_overlap(const PhaseKeys& keys, const PhaseOverlap& overlap, const ServingPlan& plan,
-                   const Place& phase);
+// Of the keys of prefill or decode, which stand at `phase`. Needs the degrees that the plan came out with.
+void check_overlap(const PhaseKeys& keys, bool decodes, const ServingPlan& plan, const Place& phase);
 
 }  // namespace moebius

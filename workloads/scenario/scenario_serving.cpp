@@ -75,8 +75,8 @@ void check_degrees(ServingPlan& plan, const Scenario& scenario, const Document& 
           std::int64_t{plan.dp} * plan.tp, devices, pools.front().name);
   require(document, plan.ranks() % plan.ranks_of_route() == 0, "/plan/decode/ep/degree",
           "expert-parallel degree {}{} does not divide the dp {} x tp {} = {} ranks", plan.ep,
-          plan.gathers_tokens() ? fmt::format(" x tp {}", plan.expert_parts) : "", plan.dp, plan.tp,
-          plan.ranks());
+          plan.shares_by(ExpertSharing::kGather) ? fmt::format(" x tp {}", plan.expert_tp) : "", plan.dp,
+          plan.tp, plan.ranks());
 }
 
 // `phase`: where the keys of the plan stand.
@@ -95,19 +95,20 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
   if (model.dense_width > 0) divides(plan.tp, model.dense_width, tp, "columns of a dense MLP");
   const bool moe = model.experts.routed > 0;
   const std::string ep = phase + "/ep/degree";
-  require(document, moe || !plan.gathers_tokens(), phase + "/ep/tp",
-          "{} ranks share each expert of {}, which has none", plan.expert_parts, model.id);
+  require(document, moe || !plan.shares_by(ExpertSharing::kGather), phase + "/ep/tp",
+          "{} ranks share each expert of {}, which has none", plan.expert_tp, model.id);
   require(document, moe || plan.ep == 1 || plan.experts_apart(), ep,
           "expert-parallel degree {} for {}, which has no experts", plan.ep, model.id);
   if (moe) check_slots(plan, model, place_at(document, ep));
-  const bool whole = plan.gathers_tokens() || plan.tp % plan.ep == 0 || plan.ep % plan.tp == 0;
+  const bool whole =
+      plan.shares_by(ExpertSharing::kGather) || plan.tp % plan.ep == 0 || plan.ep % plan.tp == 0;
   require(document, !moe || whole, ep,
           "expert-parallel degree {} is neither a part nor a multiple of tp {}: the ranks of a replica share "
           "experts among themselves or whole with those of others",
           plan.ep, plan.tp);
   if (moe)
-    divides(plan.expert_tp(), model.experts.width, plan.gathers_tokens() ? phase + "/ep/tp" : tp,
-            "columns of an expert");
+    divides(plan.ranks_of_expert(), model.experts.width,
+            plan.shares_by(ExpertSharing::kGather) ? phase + "/ep/tp" : tp, "columns of an expert");
   require(document, model.attention_chunk == 0 || model.attention != AttentionKind::kMla, "/model",
           "{} attends in chunks over latents, which is not served", model.id);
   require(document, model.attention_chunk % plan.block_tokens == 0, "/plan/cache/block_tokens",
@@ -320,7 +321,7 @@ void check_serving(Scenario& scenario, const Document& document) {
     check_model(phase.plan, scenario.model, document, pointer);
     if (const auto& drafts = scenario.service.engine.draft_model) {
       ServingPlan plan = phase.plan;
-      if (drafts->experts.routed == 0) plan.ep = plan.expert_parts = 1;
+      if (drafts->experts.routed == 0) plan.ep = plan.expert_tp = 1;
       check_model(plan, *drafts, document, pointer);
     }
   }

@@ -221,7 +221,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   phase.instances = set_instance(plan, dp, place);
   set_overlap(keys, plan.prefill_overlap);
   plan.decode_overlap = plan.prefill_overlap;
-  check_overlap(keys, plan.decode_overlap, plan, place);
+  check_overlap(keys, true, plan, place);
   return phase;
 }
 
@@ -336,7 +336,7 @@ void set_phases_of_roles(Scenario& scenario, const Document& document) {
     ServingPlan& plan = service.phases.front().plan;
     plan.prefill_exchange = prefill.exchange;
     set_overlap(prefill, plan.prefill_overlap);
-    check_overlap(prefill, plan.prefill_overlap, plan, at_prefill);
+    check_overlap(prefill, false, plan, at_prefill);
     return;
   }
   service.phases = {phase_of(scenario, PoolRole::kPrefill, prefill, at_prefill),

@@ -72,7 +72,12 @@ RoutePtr DrawnRoutes::get(const RouteSpec& spec) {
 }
 
 void IterationRoutes::begin(const std::vector<BatchPtr>& batches) {
-  batches_ = job_.plan.cuts_rows() ? cut_rows(batches, job_.plan.tp) : batches;
+  const ServingPlan& plan = job_.plan;
+  batches_ = batches;
+  cut_ = plan.sequence_parallel(false) || plan.sequence_parallel(true) ? cut_rows(batches, plan.tp)
+                                                                       : std::vector<BatchPtr>();
+  decodes_.clear();
+  for (const BatchPtr& batch : batches) decodes_.push_back(plan.decodes(*batch));
   runs_.clear();
   routes_.clear();
   versions_.clear();
@@ -95,25 +100,35 @@ int IterationRoutes::popularity_of(std::int32_t name) const {
 }
 
 const Batch& IterationRoutes::batch_of(int group, int member) const {
-  const int rank = group * job_.plan.ranks_of_route() + member;
-  return *batches_[job_.plan.cuts_rows() ? rank : rank / job_.plan.tp];
+  const int rank = group * job_.plan.ranks_of_route() + member, replica = rank / job_.plan.tp;
+  return job_.plan.sequence_parallel(decodes_[replica]) ? *cut_[rank] : *batches_[replica];
 }
 
-// Ranks of one replica have the same tokens: they count once. What ranks gather has one source.
-int IterationRoutes::members() const {
-  const ServingPlan& plan = job_.plan;
-  if (plan.gathers_tokens()) return plan.ranks_of_route();
-  return plan.replicated_experts() ? 1 : plan.ep;
+// In one phase or the other ranks of a single replica alone share experts differently.
+ExpertSharing IterationRoutes::sharing(int group) const {
+  return job_.plan.sharing(decodes_[group * job_.plan.ranks_of_route() / job_.plan.tp]);
+}
+
+// Ranks of one replica have the same tokens: they count once.
+int IterationRoutes::members(int group) const {
+  return sharing(group) == ExpertSharing::kAllReduce ? 1 : job_.plan.ranks_of_route();
+}
+
+// What ranks gather has one.
+int IterationRoutes::source_of(int member) const {
+  return job_.plan.shares_by(ExpertSharing::kGather) ? 0 : member;
 }
 
 std::int32_t IterationRoutes::rows_of(const Batch& batch) const {
-  return places_padding_ && job_.plan.gathers_tokens() ? static_cast<std::int32_t>(batch.rows())
-                                                       : choosing_rows(batch);
+  return places_padding_ && job_.plan.shares_by(ExpertSharing::kGather)
+             ? static_cast<std::int32_t>(batch.rows())
+             : choosing_rows(batch);
 }
 
 std::int64_t IterationRoutes::longest(int group) const {
   std::int64_t rows = 0;
-  for (int member = 0; member < members(); ++member) rows = std::max(rows, batch_of(group, member).rows());
+  for (int member = 0; member < members(group); ++member)
+    rows = std::max(rows, batch_of(group, member).rows());
   return rows;
 }
 
@@ -121,7 +136,7 @@ std::int64_t IterationRoutes::longest(int group) const {
 TokenRuns IterationRoutes::runs_of(int group) const {
   const bool balanced = job_.workload.popularity.kind == PopularityKind::kBalanced;
   std::vector<TokenRun> runs;
-  for (int member = 0; member < members(); ++member) {
+  for (int member = 0; member < members(group); ++member) {
     const Batch& batch = batch_of(group, member);
     const int source = source_of(member);
     if (balanced) {
@@ -148,8 +163,8 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
   const bool balanced = job_.workload.popularity.kind == PopularityKind::kBalanced;
   if (runs.empty()) {
     runs = runs_of(group);
-    std::vector<int> rows(members());
-    for (int member = 0; member < members(); ++member) {
+    std::vector<int> rows(members(group));
+    for (int member = 0; member < members(group); ++member) {
       const Batch& batch = batch_of(group, member);
       rows[source_of(member)] += balanced ? rows_of(batch) : static_cast<int>(batch.rows());
     }
@@ -160,6 +175,8 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
   const ExpertSlotsPtr placed = draws_always ? ExpertSlotsPtr() : even_slots_;
   const int always = draws_always ? 0 : experts.always;
   const int slots = places_ ? experts.routed : experts_of(placed, job_.plan.slots_of(experts));
+  const ExpertSharing how = sharing(group);
+  const bool keeps_own = how == ExpertSharing::kAlone || how == ExpertSharing::kDispatch;
   const bool grouped = (slots - always) % experts.groups == 0;
   RouteSpec spec{.seed = job_.workload.seed,
                  .layer = layer,
@@ -170,7 +187,7 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
                  .experts = slots,
                  .active = experts.active,
                  .always = always,
-                 .always_at_home = job_.plan.shared_copies > 0 && !job_.plan.replicated_experts(),
+                 .always_at_home = job_.plan.shared_copies > 0 && keeps_own,
                  .groups = grouped ? experts.groups : 1,
                  .active_groups = grouped ? experts.active_groups : 1,
                  .tokens = most,
@@ -184,14 +201,15 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
 // Tokens without names, where all sources have as many; otherwise the first ones of a request a source.
 TokenRuns IterationRoutes::counted_runs(int group, int& most) const {
   std::vector<TokenRun> runs;
-  bool equal = !job_.plan.gathers_tokens();
-  for (int member = 0; member < members(); ++member) {
+  const bool gathers = sharing(group) == ExpertSharing::kGather;
+  bool equal = !gathers;
+  for (int member = 0; member < members(group); ++member) {
     const Batch& batch = batch_of(group, member);
     runs.push_back({source_of(member), member, 0, rows_of(batch)});
-    most = job_.plan.gathers_tokens() ? most + runs.back().count : std::max(most, runs.back().count);
+    most = gathers ? most + runs.back().count : std::max(most, runs.back().count);
     equal = equal && runs.back().count == runs.front().count;
   }
-  return equal && members() == job_.plan.ep ? TokenRuns() : TokenRuns(std::move(runs));
+  return equal && members(group) == job_.plan.ep ? TokenRuns() : TokenRuns(std::move(runs));
 }
 
 RoutePtr IterationRoutes::drawn(int group, int layer) {

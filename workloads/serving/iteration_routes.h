@@ -71,8 +71,9 @@ class IterationRoutes {
 
  private:
   const Batch& batch_of(int group, int member) const;  // that this member of the group sends to experts
-  int members() const;                                 // of a group, whose tokens are not those of another
-  int source_of(int member) const { return job_.plan.gathers_tokens() ? 0 : member; }
+  ExpertSharing sharing(int group) const;
+  int members(int group) const;  // of a group, whose tokens are not those of another
+  int source_of(int member) const;
   std::int32_t rows_of(const Batch& batch) const;  // that choose among experts dealt evenly
   TokenRuns runs_of(int group) const;
   int popularity_of(std::int32_t name) const;  // index into versions_
@@ -83,7 +84,9 @@ class IterationRoutes {
   RoutePtr drawn(int group, int layer);
 
   const ServingJob& job_;
-  std::vector<BatchPtr> batches_;  // by replica, or by rank where ranks of a replica have a share each
+  std::vector<BatchPtr> batches_;                   // by replica
+  std::vector<BatchPtr> cut_;                       // by rank, where ranks of a replica have a share each
+  std::vector<bool> decodes_;                       // by replica
   std::map<int, std::pair<TokenRuns, int>> runs_;   // by group: with the most tokens of a rank
   std::map<std::pair<int, int>, RoutePtr> routes_;  // of this iteration, by group and layer
   std::shared_ptr<RouteCache> balanced_;

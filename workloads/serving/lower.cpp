@@ -33,7 +33,8 @@ class IterationWriter {
   IterationWriter(const ServingShape& shape, const Iteration& iteration, ForwardPass& pass)
       : shape_(shape),
         it_(iteration),
-        input_(shape.input(shape.decodes(*iteration.batch))),
+        sharing_(shape.job.plan.sharing(shape.job.plan.decodes(*iteration.batch))),
+        input_(shape.input(shape.job.plan.decodes(*iteration.batch))),
         pass_(pass),
         writer_(input_, {.slice = {}, .shard = iteration.shard}, pass),
         parts_(latent_parts(shape.job.model, *iteration.batch)),
@@ -84,14 +85,26 @@ class IterationWriter {
                               x);
     writer_.begin_block(layer, false);
     if (!model().is_moe_layer(layer)) return write_dense_mlp(writer_, x);
-    if (!plan.replicated_experts()) return write_moe(writer_, x, it_.route(layer));
-    const int member = plan.fold ? -1 : it_.shard.expert;
-    if (plan.gathers_tokens()) return write_gathered_moe(writer_, x, it_.route(layer), member, it_.longest);
-    return write_replicated_moe(writer_, x, it_.route(layer), member);
+    return write_routed(x, it_.route(layer));
+  }
+
+  TensorId write_routed(TensorId x, const RoutePtr& route) {
+    const int member = shape_.job.plan.fold ? -1 : it_.shard.expert;
+    switch (sharing_) {
+      case ExpertSharing::kAlone:
+      case ExpertSharing::kDispatch:
+        return write_moe(writer_, x, route);
+      case ExpertSharing::kAllReduce:
+        return write_replicated_moe(writer_, x, route, member);
+      case ExpertSharing::kGather:
+        break;
+    }
+    return write_gathered_moe(writer_, x, route, member, it_.longest);
   }
 
   const ServingShape& shape_;
   const Iteration& it_;
+  ExpertSharing sharing_;
   LoweringInput input_;
   ForwardPass& pass_;
   LayerWriter writer_;
@@ -122,10 +135,10 @@ TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   layers.dp = plan.replicas();
   layers.cp = plan.cp;
   layers.ep = plan.ep;
-  layers.expert_tp = plan.expert_tp();
-  layers.sequence_parallel = plan.cuts_rows();
-  layers.exchange = decodes ? plan.decode_exchange : plan.prefill_exchange;
-  if (plan.gathers_tokens()) layers.exchange = Algorithm::kRing;
+  layers.expert_tp = plan.ranks_of_expert();
+  layers.sequence_parallel = plan.sequence_parallel(decodes);
+  layers.exchange = plan.exchange(decodes);
+  if (plan.sharing(decodes) == ExpertSharing::kGather) layers.exchange = Algorithm::kRing;
   layers.communication_sms = plan.overlap(decodes).communication_cores;
   layers.gemm = plan.gemm;
   layers.dispatch = travels_as(plan.expert_gemm.value_or(plan.gemm), layers.exchange);
@@ -156,11 +169,6 @@ void set_formats(const ServingPlan& plan, LayerWriter& writer) {
   writer.use_formats(dense_format(plan), expert_format(plan));
 }
 
-bool ServingShape::decodes(const Batch& batch) const {
-  return std::all_of(batch.sequences.begin(), batch.sequences.end(),
-                     [&](const BatchSequence& s) { return s.count <= 1 + job.plan.drafts; });
-}
-
 ShardPosition shard_of(const RankClass& rank_class) {
   ShardPosition shard;
   shard.tensor = rank_class.group(GroupRole::kTensor).my_index;
@@ -170,7 +178,7 @@ ShardPosition shard_of(const RankClass& rank_class) {
 }
 
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration) {
-  const bool decodes = shape.decodes(*iteration.batch);
+  const bool decodes = shape.job.plan.decodes(*iteration.batch);
   ForwardPass pass(decodes ? "decode" : "prefill");
   const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
   if (overlap.two_batch) pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);

@@ -21,8 +21,6 @@ struct ServingShape {
   TrainingWorkload unused;      // it reads sequence lengths in training only
   std::int64_t cache_rows = 0;  // tokens that one rank's cache has room for
   std::int64_t states = 1;      // sequences of which delta networks keep a row, and one for padding
-  // Every sequence has no more than the next token and guesses.
-  bool decodes(const Batch& batch) const;
   LoweringInput input(bool decodes) const {
     return {&job.model, decodes ? &plan : &prefill, &unused, job.ranks_per_node};
   }

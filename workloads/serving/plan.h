@@ -1,12 +1,14 @@
 // How a model is served on one pool of devices, and what it is asked: plain data that the scenario reader
-// checks. Prefill and decode run on the same devices, iteration by iteration.
+// checks. A pool does prefill and decode, iteration by iteration, or one of both.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
 #include "hw/dtype.h"
 #include "models/model.h"
+#include "workloads/schedule/batch.h"
 #include "workloads/schedule/fragment.h"
 #include "workloads/serving/sampling.h"
 #include "workloads/training/plan.h"
@@ -33,6 +35,16 @@ struct PhaseOverlap {
 // with all tokens (cut_prompts.h).
 enum class CutAttention : std::uint8_t { kTokens, kHeads };
 
+// How the ranks of an instance share the experts of a layer, by what brings tokens to them.
+enum class ExpertSharing : std::uint8_t {
+  kAlone,      // nothing: each rank has all experts, whole, for its own tokens
+  kAllReduce,  // ranks of one replica, each with all its tokens, have some of the experts or columns of each:
+               // the all-reduce behind its tensor-parallel layers joins the parts
+  kDispatch,   // a token's row is sent to the ranks of its experts, which have them whole, and combined
+  kGather,     // ranks of several replicas gather all their tokens, each with columns of experts: a
+               // reduce-scatter brings the sums back
+};
+
 // Where shared experts are computed (shared_experts.h).
 enum class SharedExperts : std::uint8_t {
   kSeparate,  // each rank computes them for its own tokens, in products of their own
@@ -44,12 +56,9 @@ struct ServingPlan {
   int dp = 1;  // ranks of attention with rows of their own, each of tp: `cp` for a replica with its requests
   int tp = 1;  // which cut the heads of a replica
   int cp = 1;  // which cut its prompts; with tp 1, where prompts are computed alone; simulated only
-  // Ranks that share the experts of a layer: those of several replicas, which send each other tokens, or up
-  // to tp ranks of one replica, each of which has all its tokens; what is then left of tp cuts each expert.
-  int ep = 1;
-  // Ranks of several replicas that share each of those experts by columns, where above 1: `ep` times as many
-  // gather the tokens of all of them, compute their shares, and the sums go back to whose tokens they are.
-  int expert_parts = 1;
+  // Ranks over which the experts of a layer are spread, and those that share each expert by columns; 0: what
+  // `ep` leaves of tp, or 1. Where both together are more than tp, they are of several replicas.
+  int ep = 1, expert_tp = 0;
   // Runs of layers, each on ranks of its own, one behind the other; simulated only. The plan is that of every
   // stage; where one is lowered, it says which.
   int pp = 1, stage = 0;
@@ -98,27 +107,39 @@ struct ServingPlan {
   int ranks() const { return dp * tp + apart.ranks; }  // of a stage
   int devices() const { return ranks() * pp; }         // of an instance
   int replicas() const { return dp / cp; }
-  // Between one attention and the next each rank of a replica has a share of the rows, norms it and sends it
-  // to experts (sequence parallel): the ranks of several replicas share these, or those of one where DeepEP
-  // carries tokens.
-  bool cuts_rows() const {
+  // Every sequence has no more than the next token and guesses.
+  bool decodes(const Batch& batch) const {
+    return std::all_of(batch.sequences.begin(), batch.sequences.end(),
+                       [&](const BatchSequence& s) { return s.count <= 1 + drafts; });
+  }
+  const PhaseOverlap& overlap(bool decodes) const { return decodes ? decode_overlap : prefill_overlap; }
+  Algorithm exchange(bool decodes) const { return decodes ? decode_exchange : prefill_exchange; }
+
+  // In prefill or decode. Ranks of one replica that have its experts whole send each other tokens where
+  // DeepEP carries them, as those of several replicas do anyway.
+  ExpertSharing sharing(bool decodes) const {
+    if (expert_tp > 1 && ep * expert_tp > tp) return ExpertSharing::kGather;
+    if (tp == 1) return ep == 1 ? ExpertSharing::kAlone : ExpertSharing::kDispatch;
     const bool deepep =
-        prefill_exchange == Algorithm::kHierarchical || prefill_exchange == Algorithm::kDirect;
-    return tp > 1 && (ep * expert_parts > tp || (ep == tp && deepep));
+        exchange(decodes) == Algorithm::kHierarchical || exchange(decodes) == Algorithm::kDirect;
+    return ep > tp || (ep == tp && deepep) ? ExpertSharing::kDispatch : ExpertSharing::kAllReduce;
+  }
+  // In either phase. All ranks that gather tokens do so in both.
+  bool shares_by(ExpertSharing how) const { return sharing(false) == how || sharing(true) == how; }
+  // Between one attention and the next each rank of a replica has a share of the rows, which it norms and
+  // takes to experts.
+  bool sequence_parallel(bool decodes) const {
+    return tp > 1 && sharing(decodes) != ExpertSharing::kAllReduce;
   }
   // Rows of padding that a batch may need, each a sequence with a page: where it has none of its own, and up
   // to a multiple of the ranks that share it.
-  int padding_rows() const { return cuts_rows() ? tp : 1; }
-  bool sends_tokens() const { return ep > 1 && !replicated_experts(); }  // to experts on other ranks
-  // Each of the ranks that share experts has the tokens of all of them: as ranks of a replica, or gathered.
-  bool replicated_experts() const { return gathers_tokens() || (tp > 1 && !cuts_rows()); }
-  bool gathers_tokens() const { return expert_parts > 1; }
+  int padding_rows() const { return sequence_parallel(false) || sequence_parallel(true) ? tp : 1; }
   // Neighbours whose tokens choose experts together: a route each.
-  int ranks_of_route() const { return ep * expert_parts; }
-  const PhaseOverlap& overlap(bool decodes) const { return decodes ? decode_overlap : prefill_overlap; }
-  int expert_tp() const {
-    if (gathers_tokens()) return expert_parts;
-    return replicated_experts() ? tp / ep : 1;
+  int ranks_of_route() const { return shares_by(ExpertSharing::kGather) ? ep * expert_tp : ep; }
+  // That have columns of each expert.
+  int ranks_of_expert() const {
+    if (shares_by(ExpertSharing::kGather)) return expert_tp;
+    return shares_by(ExpertSharing::kAllReduce) ? tp / ep : 1;
   }
 };
 

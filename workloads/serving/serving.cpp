@@ -236,11 +236,18 @@ MemoryReport Serving::memory(Bytes capacity) {
   State& s = *state_;
   MemoryReport report;
   report.capacity = capacity;
-  for (const auto& instance : s.instances) {
-    const std::vector<RankWork> prompts = instance->largest_iteration(instance->full_batches(false));
-    const std::vector<RankWork> decode = instance->largest_iteration(instance->full_batches(true));
+  for (std::size_t i = 0; i < s.instances.size(); ++i) {
+    const ServingPlan& plan = s.service.pools[s.layout.instances[i].pool].plan;
+    CarriedInstance& instance = *s.instances[i];
+    const std::vector<RankWork> prompts = instance.largest_iteration(instance.full_batches(false));
+    const std::vector<RankWork> decode = instance.largest_iteration(instance.full_batches(true));
+    // Ranks have shared experts whole for the phase that dispatches, whatever columns do in the other:
+    // weights count as they stand in the first pass.
+    const bool decode_dispatches = plan.sharing(true) == ExpertSharing::kDispatch;
     for (std::size_t c = 0; c < prompts.size(); ++c) {
-      const std::vector<MemoryPass> passes{{prompts[c].fragment.get(), 0}, {decode[c].fragment.get(), 0}};
+      std::vector<MemoryPass> passes{{prompts[c].fragment.get(), 0}, {decode[c].fragment.get(), 0}};
+      if (decode_dispatches && plan.sharing(false) != ExpertSharing::kDispatch)
+        std::swap(passes.front(), passes.back());
       report.classes.push_back(memory_of_passes(passes));
     }
   }
@@ -248,8 +255,8 @@ MemoryReport Serving::memory(Bytes capacity) {
 }
 
 std::string expert_degrees(const ServingPlan& plan) {
-  return plan.gathers_tokens() ? fmt::format("ep {} x tp {}", plan.ep, plan.expert_parts)
-                               : fmt::format("ep {}", plan.ep);
+  return plan.shares_by(ExpertSharing::kGather) ? fmt::format("ep {} x tp {}", plan.ep, plan.expert_tp)
+                                                : fmt::format("ep {}", plan.ep);
 }
 
 std::string Serving::describe() const {

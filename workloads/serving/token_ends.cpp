@@ -30,7 +30,7 @@ class Ends {
   }
 
   void write_exit(TensorId x) {
-    if (job_.plan.cuts_rows()) x = writer_.enter_tensor_parallel(x);
+    if (writer_.plan().sequence_parallel) x = writer_.enter_tensor_parallel(x);
     const TensorId normed = writer_.norm(last_rows(x), Role::kFinalNorm);
     const std::int64_t m = sampled(), n = local_vocabulary();
     const int tp = writer_.plan().tp;
@@ -61,10 +61,6 @@ class Ends {
   FragmentBuilder& builder() { return writer_.builder(); }
   std::int64_t rows() const { return batch_.rows(); }
   std::int64_t sequences() const { return static_cast<std::int64_t>(batch_.sequences.size()); }
-  bool decodes() const {
-    return std::all_of(batch_.sequences.begin(), batch_.sequences.end(),
-                       [&](const BatchSequence& s) { return s.count <= 1 + job_.plan.drafts; });
-  }
   // Rows that logits are needed of: the last of a prompt, all of a decoding sequence.
   std::int64_t sampled() const {
     std::int64_t rows = 0;
@@ -94,7 +90,7 @@ class Ends {
   }
 
   TensorId last_rows(TensorId x) {
-    if (decodes()) return x;
+    if (job_.plan.decodes(batch_)) return x;
     const TensorId last = builder().transient(sampled(), model().hidden, DType::kBf16, Role::kHead);
     writer_.emit(
         {.kind = OpKind::kLastRows,
@@ -130,15 +126,14 @@ class Ends {
 TensorId write_handed_on(LayerWriter& writer, const ServingPlan& plan, std::int64_t rows) {
   FragmentBuilder& builder = writer.builder();
   const std::int64_t hidden = writer.model().hidden, sent = rows * rows_handed_on(plan);
-  const std::int64_t part = plan.tp == 1       ? rows
-                            : plan.cuts_rows() ? rows_of_part(rows, plan.tp)
-                                               : rows_of_part(sent, plan.tp);
+  const bool of_rows = writer.plan().sequence_parallel;
+  const std::int64_t part = plan.tp == 1 ? rows : rows_of_part(of_rows ? rows : sent, plan.tp);
   const TensorId own = builder.add({.scope = Scope::kMicrobatch,  // written by who handed it on
                                     .dtype = DType::kBf16,
                                     .role = Role::kInput,
                                     .rows = part,
                                     .columns = hidden});
-  if (plan.tp == 1 || plan.cuts_rows()) return own;
+  if (plan.tp == 1 || of_rows) return own;
   const TensorId whole = builder.transient(rows, hidden, DType::kBf16, Role::kEmbedding);
   writer.emit({.kind = OpKind::kAllGather,
                .dtype = DType::kBf16,

@@ -59,6 +59,30 @@ TEST_CASE("ranks of a replica send a share of its rows to experts and attend to 
   }
 }
 
+// DeepEP carries tokens that decode; prompts stay where they are.
+TEST_CASE("ranks of a replica share its rows and send them to experts in the phase whose dispatch says so") {
+  ServingJob job = expert_sharing_job(kTensor);
+  job.plan.tp = job.plan.ep = kTensor;
+  job.plan.decode_exchange = Algorithm::kDirect;
+  const auto token = std::make_shared<const Batch>(Batch{64, {{0, 8, 8, 1, {0}}, {1, 8, 8, 1, {1}}}});
+  for (const bool decodes : {false, true}) {
+    INFO((decodes ? "tokens" : "prompts"));
+    const BatchPtr batch = decodes ? token : whole_prompt(8);
+    IterationRoutes routes(job);
+    routes.begin({batch});
+    const ServingShape shape(job);
+    const FragmentPtr fragment =
+        lower_iteration(shape, {batch, {}, [&](int layer) { return routes.get(0, layer); }});
+    std::map<OpKind, int> ops;
+    for (const Op& op : fragment->ops) ++ops[op.kind];
+    const int moe_layers = job.model.layers - job.model.first_dense;
+    CHECK(ops[OpKind::kDispatch] == (decodes ? moe_layers : 0));
+    CHECK((ops[OpKind::kAllReduce] == 0) == decodes);
+    const std::vector<std::int32_t> copies = routes.get(0, 1)->copies_of_experts();
+    CHECK(std::accumulate(copies.begin(), copies.end(), 0) == batch->rows() * job.model.experts.active);
+  }
+}
+
 TEST_CASE("experts get each row of a replica once, and what is padded where ranks do not divide them") {
   for (const PopularityKind kind : {PopularityKind::kBalanced, PopularityKind::kZipf}) {
     ServingJob job = job_of(AttentionKind::kGqa);

@@ -16,7 +16,7 @@ namespace {
 ServingJob columns_job(int ep, int parts) {
   ServingJob job = expert_sharing_job(ep * parts);
   job.plan.ep = ep;
-  job.plan.expert_parts = parts;
+  job.plan.expert_tp = parts;
   job.plan.dp = ep * parts;
   return job;
 }

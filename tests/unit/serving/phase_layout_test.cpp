@@ -1,4 +1,5 @@
 // How pools are laid out where a plan says less than both phases need.
+#include <fmt/format.h>
 #include <catch2/catch.hpp>
 
 #include "hw/catalog.h"
@@ -52,26 +53,63 @@ TEST_CASE("replicas of several ranks share experts with as many others as the de
                 {{"/plan/phase", "decode"}, {"/plan/decode/attention", attention}, {"/plan/decode/ep", ep}})
         .service.phases[0];
   };
-  for (const auto& [attention, ep, replicas, instances, cut] :
-       {std::tuple{R"({"tp": 4})", R"({"degree": 16})", 4, 1, true},
-        {R"({"tp": 4})", R"({"degree": 8})", 2, 2, true},
-        {R"({"tp": 2, "dp": 4})", R"({"degree": 4})", 2, 2, true},
-        {R"({"tp": 4})", R"({"degree": 4, "dispatch": "deepep"})", 1, 4, true},
-        {R"({"tp": 4})", R"({"degree": 4})", 1, 4, false},
-        {R"({"tp": 4})", R"({"degree": 2})", 1, 4, false},
-        {R"({"tp": 1})", R"({"degree": 8})", 8, 2, false}}) {
+  for (const auto& [attention, ep, replicas, instances, how] :
+       {std::tuple{R"({"tp": 4})", R"({"degree": 16})", 4, 1, ExpertSharing::kDispatch},
+        {R"({"tp": 4})", R"({"degree": 8})", 2, 2, ExpertSharing::kDispatch},
+        {R"({"tp": 2, "dp": 4})", R"({"degree": 4})", 2, 2, ExpertSharing::kDispatch},
+        {R"({"tp": 4})", R"({"degree": 4, "dispatch": "deepep"})", 1, 4, ExpertSharing::kDispatch},
+        {R"({"tp": 4})", R"({"degree": 4})", 1, 4, ExpertSharing::kAllReduce},
+        {R"({"tp": 4})", R"({"degree": 2})", 1, 4, ExpertSharing::kAllReduce},
+        {R"({"tp": 1})", R"({"degree": 8})", 8, 2, ExpertSharing::kDispatch},
+        {R"({"tp": 1})", R"({"degree": 1})", 1, 16, ExpertSharing::kAlone}}) {
     INFO(attention << " and experts " << ep);
     const ServicePhase phase = plan_of(attention, ep);
     CHECK(phase.plan.replicas() == replicas);
     CHECK(phase.instances == instances);
-    CHECK(phase.plan.cuts_rows() == cut);
-    CHECK(phase.plan.replicated_experts() == (phase.plan.tp > 1 && !cut));
+    CHECK(phase.plan.sharing(true) == how);
+    CHECK(phase.plan.sequence_parallel(true) == (phase.plan.tp > 1 && how == ExpertSharing::kDispatch));
   }
   CHECK_THROWS_WITH(plan_of(R"({"tp": 2, "dp": 6})", R"({"degree": 8})"),
                     Catch::Contains("4 replicas share experts by 8: that does not divide dp 6"));
   CHECK_THROWS_WITH(plan_of(R"({"tp": 4})", R"({"degree": 32})"),
                     Catch::EndsWith("/plan/decode: ep 32 spreads experts over 32 ranks, of which dp 4 x tp 4 "
                                     "has 16: expected an ep degree of at most 16"));
+}
+
+TEST_CASE("the phases of a pool share experts each as its own dispatch says") {
+  const auto sharing = [](const char* prefill, const char* decode) {
+    const Scenario scenario = read(kLarge, {{"/plan/prefill", prefill},
+                                            {"/plan/decode/attention", R"({"tp": 4})"},
+                                            {"/plan/decode/ep", decode},
+                                            {"/plan/steps", "surface"}});
+    const ServingPlan& plan = scenario.service.phases.at(0).plan;
+    return std::pair(plan.sharing(false), plan.sharing(true));
+  };
+  const char* const kReduced = R"({"ep": {"degree": 4, "dispatch": "auto"}})";
+  const char* const kSent = R"({"ep": {"degree": 4, "dispatch": "deepep"}})";
+  CHECK(sharing(kReduced, R"({"degree": 4, "dispatch": "deepep-low-latency"})") ==
+        std::pair(ExpertSharing::kAllReduce, ExpertSharing::kDispatch));
+  CHECK(sharing(kSent, R"({"degree": 4, "dispatch": "auto"})") ==
+        std::pair(ExpertSharing::kDispatch, ExpertSharing::kAllReduce));
+}
+
+TEST_CASE("ranks have shared experts whole where either phase of their pool dispatches") {
+  const auto weights = [](const char* prefill, const char* decode) {
+    const auto experts = [](const char* dispatch) {
+      return fmt::format(R"({{"degree": 8, "dispatch": "{}"}})", dispatch);
+    };
+    const std::string of_prefill = fmt::format(R"({{"ep": {}}})", experts(prefill)),
+                      of_decode = experts(decode);
+    const Scenario scenario = read(kLarge, {{"/plan/prefill", of_prefill.c_str()},
+                                            {"/plan/decode/attention", R"({"tp": 8})"},
+                                            {"/plan/decode/ep", of_decode.c_str()},
+                                            {"/plan/steps", "surface"}});
+    return service_pools(scenario).front().weights;
+  };
+  const Bytes sent = weights("deepep", "deepep");
+  CHECK(weights("auto", "auto") < sent);
+  CHECK(weights("auto", "deepep") == sent);
+  CHECK(weights("deepep", "auto") == sent);
 }
 
 TEST_CASE("replicas that share each expert by columns are an instance") {
@@ -81,19 +119,20 @@ TEST_CASE("replicas that share each expert by columns are an instance") {
                          {"/plan/decode/ep", experts}})
         .service.phases[0];
   };
-  for (const auto& [attention, experts, replicas, instances, gathers, expert_tp] :
-       {std::tuple{R"({"tp": 1})", R"({"degree": 1, "tp": 8})", 8, 2, true, 8},
-        {R"({"tp": 1})", R"({"degree": 2, "tp": 4})", 8, 2, true, 4},
-        {R"({"tp": 1})", R"({"degree": 8, "tp": 1})", 8, 2, false, 1},
-        {R"({"tp": 4})", R"({"degree": 1, "tp": 16})", 4, 1, true, 16},
-        {R"({"tp": 8})", R"({"degree": 2, "tp": 4})", 1, 2, false, 4},
-        {R"({"tp": 8})", R"({"degree": 2})", 1, 2, false, 4}}) {
+  for (const auto& [attention, experts, replicas, instances, how, of_expert] :
+       {std::tuple{R"({"tp": 1})", R"({"degree": 1, "tp": 8})", 8, 2, ExpertSharing::kGather, 8},
+        {R"({"tp": 1})", R"({"degree": 2, "tp": 4})", 8, 2, ExpertSharing::kGather, 4},
+        {R"({"tp": 1})", R"({"degree": 8, "tp": 1})", 8, 2, ExpertSharing::kDispatch, 1},
+        {R"({"tp": 4})", R"({"degree": 1, "tp": 16})", 4, 1, ExpertSharing::kGather, 16},
+        {R"({"tp": 8})", R"({"degree": 2, "tp": 4})", 1, 2, ExpertSharing::kAllReduce, 4},
+        {R"({"tp": 8})", R"({"degree": 2})", 1, 2, ExpertSharing::kAllReduce, 4}}) {
     INFO(attention << " and experts " << experts);
     const ServicePhase phase = plan_of(attention, experts);
     CHECK(phase.plan.replicas() == replicas);
     CHECK(phase.instances == instances);
-    CHECK(phase.plan.gathers_tokens() == gathers);
-    CHECK(phase.plan.expert_tp() == expert_tp);
+    CHECK(phase.plan.sharing(false) == how);
+    CHECK(phase.plan.sharing(true) == how);
+    CHECK(phase.plan.ranks_of_expert() == of_expert);
   }
 }
 

@@ -85,7 +85,7 @@ std::vector<BatchPtr> CarriedInstance::batches(const Instance& decided, const Kn
 
 // Ranks gather equally many rows of each: those that others lack are all the same token, on pages of padding.
 void CarriedInstance::pad_to_longest(const std::vector<std::shared_ptr<Batch>>& batches) const {
-  if (!job_.plan.gathers_tokens()) return;
+  if (!job_.plan.shares_by(ExpertSharing::kGather)) return;
   const std::size_t sharing = job_.plan.ranks_of_route() / job_.plan.tp;
   for (std::size_t first = 0; first < batches.size(); first += sharing) {
     std::int64_t longest = 0;
@@ -157,6 +157,7 @@ std::vector<RankWork> CarriedInstance::work_of(const std::vector<BatchPtr>& batc
   LayerWriter::SlotsOfMember first_slots;
   if (experts_) first_slots = [this](int layer, int member) { return experts_->first_slots(layer, member); };
   separated_ ? separated_->begin(batches) : routes_.begin(batches);
+  const bool gathers = job_.plan.shares_by(ExpertSharing::kGather);
   std::vector<RankWork> work;
   for (int c = place_.first_class; c < end_class_; ++c) {
     const RankClass& of = layout_.classes[c];
@@ -173,7 +174,7 @@ std::vector<RankWork> CarriedInstance::work_of(const std::vector<BatchPtr>& batc
                                      .transfer = transfer,
                                      .first_slots = first_slots,
                                      .whole = wholes.empty() ? nullptr : wholes[rank / job_.plan.cp],
-                                     .longest = job_.plan.gathers_tokens() ? routes_.longest(group) : 0})});
+                                     .longest = gathers ? routes_.longest(group) : 0})});
   }
   return work;
 }

@@ -15,7 +15,7 @@ void SeparatedIteration::begin(const std::vector<BatchPtr>& batches) {
   decodes_ = true;
   for (const BatchPtr& batch : batches) {
     parts = parts_of(*batch, parts, cut_);
-    decodes_ = decodes_ && shape_.decodes(*batch);
+    decodes_ = decodes_ && job_.plan.decodes(*batch);
   }
   parts_.clear();
   for (const BatchPtr& batch : batches) {

@@ -139,8 +139,7 @@ double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const auto own = std::make_shared<const Batch>(batch_of(point, drafts, chunk));
   std::vector<BatchPtr> batches{own};
   // Where one replica has two halves, the others meet it twice, with a token of padding if need be.
-  const std::int64_t least =
-      plan.overlap(stacks_.front()->shape.decodes(*own)).two_batch && own->rows() > 1 ? 2 : 1;
+  const std::int64_t least = plan.overlap(plan.decodes(*own)).two_batch && own->rows() > 1 ? 2 : 1;
   const auto rows = std::max(
       least, static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows()))));
   batches.resize(plan.replicas(),
@@ -219,7 +218,7 @@ std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vect
     Iteration part{batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); },
                    extras.moves, from_hidden_};
     if (plan.attend_by == CutAttention::kHeads) part.whole = batches[of.representative() / plan.cp];
-    if (plan.gathers_tokens()) part.longest = stack.routes.longest(group);
+    if (plan.shares_by(ExpertSharing::kGather)) part.longest = stack.routes.longest(group);
     fragments.push_back(lower_iteration(stack.shape, part));
   }
   return fragments;
@@ -227,7 +226,7 @@ std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vect
 
 std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vector<BatchPtr>& batches,
                                                    const Extras& extras) {
-  const bool decodes = stack.shape.decodes(*batches.front());
+  const bool decodes = stack.job.plan.decodes(*batches.front());
   const auto halves =
       stack.job.plan.overlap(decodes).two_batch ? halves_of(batches) : std::optional<HalfBatches>();
   if (!halves) return fragments(stack, batches, extras);
