@@ -15,6 +15,7 @@
 #include "workloads/service_drafter.h"
 #include "workloads/serving/serving.h"
 #include "workloads/serving/shared_experts.h"
+#include "workloads/token_bytes.h"
 
 namespace moebius {
 namespace {
@@ -69,16 +70,6 @@ std::unique_ptr<Job> job_of(Scenario scenario) {
 
 Bytes of_kind(const MemoryReport& memory, MemoryKind kind) {
   return memory.classes[memory.worst_class].at_peak[static_cast<int>(kind)];
-}
-
-// What all ranks of a replica keep of a token, by one of them: latents are the same on each, but for ranks
-// that cut prompts, each of which keeps its own tokens.
-Bytes page_bytes(const Scenario& scenario) {
-  const ServingPlan& plan = scenario.serving;
-  const int cut =
-      scenario.model.attention == AttentionKind::kMla ? 1 : std::min(plan.tp, scenario.model.kv_heads);
-  return Bytes{kv_elements_per_token(scenario.model) / cut / plan.cp * element_bytes(plan.kv) *
-               plan.block_tokens};
 }
 
 // Both kinds of layers in pages of so many that both have whole ones of them. Between iterations a window
@@ -173,11 +164,13 @@ StageRoom room_of_stage(const ServicePool& pool, const Job& job, const ServicePl
   const std::string& name = job.scenario.cluster->pools.front().name;
   StageRoom stage;
   stage.weights = of_kind(memory, MemoryKind::kWeights);
-  stage.page_bytes = page_bytes(job.scenario) * share_of_page(job.scenario.model, pool.parts);
-  if (pool.drafter) {
-    stage.weights += of_kind(*pool.drafter->memory, MemoryKind::kWeights);
-    stage.page_bytes += page_bytes(pool.drafter->scenario) / std::max(1, pool.parts.whole);
-  }
+  const auto page = [&](const TokenBytes& token) {
+    return Bytes{token.of_rank * job.scenario.serving.block_tokens};
+  };
+  stage.page_bytes = page(token_bytes(job.scenario.model, job.scenario.serving)) *
+                     share_of_page(job.scenario.model, pool.parts);
+  if (pool.drafter) stage.weights += of_kind(*pool.drafter->memory, MemoryKind::kWeights);
+  stage.page_bytes += page(token_bytes_of_drafter(pool)) / std::max(1, pool.parts.whole);
   stage.weights += encoder_weights(job.scenario, service.encoder, pool.phase.role);
   stage.work = memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
   const Bytes share = memory.capacity * service.device_share;

@@ -5,6 +5,7 @@
 #include "workloads/job.h"
 #include "workloads/service_engine.h"
 #include "workloads/service_tiers.h"
+#include "workloads/token_bytes.h"
 
 namespace moebius {
 
@@ -14,18 +15,6 @@ ByteRate send_rate(const Cluster& cluster, int ranks) {
   if (part.nic_rate.value == 0) return pool.accelerator.nic_rate * ranks;
   return part.nic_rate * std::max(1, ranks / part.devices_per_nic);
 }
-
-namespace {
-
-// What ranks that decode keep of a token, all together: where there are fewer heads than ranks, each has one.
-// Latents, the same on each, they take in together.
-double kept_bytes(const Model& model, const ServingPlan& plan) {
-  const bool latent = model.attention == AttentionKind::kMla;
-  const int copies = latent ? 1 : std::max(1, plan.tp / model.kv_heads);
-  return kv_elements_per_token(model) * copies * element_bytes(plan.kv);
-}
-
-}  // namespace
 
 std::int32_t of_lane(std::int32_t sequences, const ServingPlan& plan) {
   return (sequences + plan.pp - 1) / plan.pp;
@@ -76,8 +65,7 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   replica.seed = scenario.seed;
   rules.wan = pool.phase.wan;
   rules.transfer_rate = send_rate(*scenario.cluster, plan.tp * plan.cp);
-  rules.cache_bytes_per_token = kept_bytes(model, plan);
-  if (pool.drafter) rules.cache_bytes_per_token += kept_bytes(pool.drafter->scenario.model, plan);
+  rules.cache_bytes_per_token = token_bytes(model, plan).of_decode + token_bytes_of_drafter(pool).of_decode;
   set_engine_rules(service, pool, rules.instance);
   return rules;
 }

@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "models/model.h"
 #include "workloads/job.h"
+#include "workloads/token_bytes.h"
 
 namespace moebius {
 namespace {
@@ -22,17 +23,14 @@ void set_places(TierRules& rules, const ServicePhase& phase, int per_node) {
   rules.nodes = rules.node_of.back() + 1;
 }
 
-// Keys and values of all layers, of the model that guesses too; latents are the same on each rank, and heads
-// on as many as there are.
-void set_block(TierRules& rules, const Scenario& scenario, const ServingPlan& plan, const Job* drafter) {
-  const Model& model = scenario.model;
+// Keys and values of all layers, of the model that guesses too.
+void set_block(TierRules& rules, const Scenario& scenario, const ServicePool& pool) {
+  const ServingPlan& plan = pool.phase.plan;
   rules.block_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
-  double elements = kv_elements_per_token(model);
-  if (drafter != nullptr) elements += kv_elements_per_token(drafter->scenario.model);
-  rules.block_bytes = elements * element_bytes(plan.kv) * rules.block_tokens;
+  const double bytes = token_bytes(scenario.model, plan).once + token_bytes_of_drafter(pool).once;
+  rules.block_bytes = bytes * rules.block_tokens;
   rules.pieces = rules.block_tokens / plan.block_tokens;
-  const int cut = model.attention == AttentionKind::kMla ? 1 : std::min(plan.tp, model.kv_heads);
-  rules.copies = static_cast<double>(plan.tp) / cut;
+  rules.copies = static_cast<double>(plan.tp) / ranks_of_heads(scenario.model, plan);
 }
 
 void set_ways(TierRules& rules, const Cluster& cluster, const Pool& pool, int tp) {
@@ -72,7 +70,7 @@ std::optional<TierRules> tier_rules(const Scenario& scenario, const TierPlan& pl
   const Pool& devices = cluster.pools.front();
   rules.plan.devices = plan.drives_of(devices.node);
   set_places(rules, pool.phase, devices.node.accelerators);
-  set_block(rules, scenario, pool.phase.plan, pool.drafter.get());
+  set_block(rules, scenario, pool);
   set_ways(rules, cluster, devices, pool.phase.plan.tp);
   rules.dram_blocks = blocks_in(plan.dram, rules.block_bytes, "dram");
   rules.ssd_blocks = blocks_in(plan.ssd, rules.block_bytes, "ssd");

@@ -108,12 +108,11 @@ Accelerator timed_at_full_power(Accelerator chip, const std::vector<Profile>& pr
 }
 
 // Of a board that may draw less than its catalog's, and of whose energies nothing is known: products at the
-// peak draw what that one's may. What leakage, memory and the rest take, 15% (gemm_model.cpp), stays; what is
-// left for products goes with the cube of the clock. 1: they have what they need.
+// peak draw what that one's may. What leakage, memory and the rest take stays; what is left for products goes
+// with the cube of the clock. 1: they have what they need.
 double clock_under_cap(const Accelerator& chip, double share_of_peak) {
-  constexpr double kProducts = 0.85;
-  const double left = chip.power.value - (1 - kProducts) * chip.rated_power.value;
-  const double drawn = kProducts * chip.rated_power.value * share_of_peak;
+  const double left = chip.power.value - (1 - kShareOfProducts) * chip.rated_power.value;
+  const double drawn = kShareOfProducts * chip.rated_power.value * share_of_peak;
   if (drawn <= left) return 1;
   return std::max(kLeastClock, std::cbrt(std::max(0.0, left) / drawn));
 }

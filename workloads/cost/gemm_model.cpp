@@ -12,6 +12,7 @@
 
 #include "models/layer_math.h"
 #include "workloads/cost/analytic.h"
+#include "workloads/cost/power.h"
 #include "workloads/cost/roofline.h"
 
 namespace moebius {
@@ -24,9 +25,6 @@ constexpr double kMostPartsOfK = 16;
 // filling and draining takes some round trips. From GEMMs of one to 500 MB of weights (AIConfigurator, A100
 // to GB300: 2 to 8 us more than bytes / rate, more where the latency is long).
 constexpr double kTripsToFill = 8;
-// Of the board's limit: leakage, memory and the rest take about 15% (AIConfigurator's power tables, H200 and
-// B200: 120 W of 700 and 245 W of 1000 beside short kernels).
-constexpr double kDynamicShare = 0.85;
 // Of the energy of a product: what does not shrink with its operands. H200 at its limit of 700 W computes 690
 // TFLOP/s in BF16 and 1,100 in FP8, B200 at 1000 W 1,490, 2,200 and, in FP4, 3,200 to 4,300 (the same
 // tables).
@@ -244,7 +242,7 @@ double drawn_watts(const Engine& engine, const CostQuery& query, double flops, d
 // At the power limit the clock falls until the products take what the board has for them. An operation costs
 // the clock's square (the voltage follows it), so that the power goes with its cube.
 double limited_seconds(const Engine& engine, double drawn, double seconds) {
-  const double watts = kDynamicShare * engine.chip.power.value;
+  const double watts = kShareOfProducts * engine.chip.power.value;
   return drawn > watts ? seconds * std::cbrt(drawn / watts) : seconds;
 }
 

@@ -8,6 +8,10 @@
 
 namespace moebius {
 
+// Of a board's limit, for products: leakage, memory and the rest take about 15% (AIConfigurator's power
+// tables, H200 and B200: 120 W of 700 and 245 W of 1000 beside short kernels).
+inline constexpr double kShareOfProducts = 0.85;
+
 // Watts that the chip's board may draw: the profile's limit where that is of this chip with the power that it
 // had then, or where none is stated; else its own.
 double board_limit(const Accelerator& chip, const Profile& profile);

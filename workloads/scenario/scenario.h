@@ -118,7 +118,6 @@ struct Scenario {
   ServiceTraffic traffic;
   ServiceGoal goal;                          // serving
   std::optional<Reinforcement> rl;           // training: the other phases of a step
-  LengthRange response_lengths = {};         // of its rollout, where responses differ; else 0
   std::optional<DynamicSlices> slices = {};  // training with dynamic slicing, once it is a job
   bool enforce_memory = true;  // training, serving: what does not fit on the devices is a failure
   CollectiveWorkload collective;

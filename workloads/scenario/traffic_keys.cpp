@@ -209,6 +209,16 @@ ServedTraffic read_served_traffic(Section section, std::uint64_t seed) {
   return traffic;
 }
 
+std::optional<LengthEnds> length_ends(const Value& pair) {
+  const auto is_length = [](const Value& value) {
+    return value.kind == Value::Kind::kInteger && value.integer >= 1;
+  };
+  if (pair.kind != Value::Kind::kArray || pair.items.size() != 2) return {};
+  const Value &least = pair.items[0], &most = pair.items[1];
+  if (!is_length(least) || !is_length(most) || least.integer > most.integer) return {};
+  return LengthEnds{least.integer, most.integer};
+}
+
 LengthRange length_range(const Value& value, const Place& place) {
   const auto fail = [&] {
     place.fail(fmt::format(
@@ -234,11 +244,10 @@ LengthRange length_range(const Value& value, const Place& place) {
     law.finish();
     return range;
   }
-  const Value* ends = value.find("uniform");
-  if (ends == nullptr || ends->kind != Value::Kind::kArray || ends->items.size() != 2) fail();
-  const LengthRange range{tokens(ends->items[0]), tokens(ends->items[1])};
-  if (range.low > range.high) fail();
-  return range;
+  const Value* pair = value.find("uniform");
+  const std::optional<LengthEnds> ends = pair == nullptr ? std::nullopt : length_ends(*pair);
+  if (!ends || static_cast<double>(ends->most) > kMostTokens) fail();
+  return {static_cast<int>(ends->least), static_cast<int>(ends->most)};
 }
 
 }  // namespace moebius

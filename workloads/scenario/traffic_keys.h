@@ -16,6 +16,11 @@ TrafficSource read_traffic(Section section, std::uint64_t seed);
 // document that is written has no command line beside it.
 void keep_path_alone(Document& document);
 
+// [LEAST, MOST]: whole numbers of tokens, at least 1, the smaller one first; nothing where it is none.
+struct LengthEnds {
+  std::int64_t least = 1, most = 1;
+};
+std::optional<LengthEnds> length_ends(const Value& pair);
 // A number of tokens, or a law that draws it; `place` is where the value stands.
 LengthRange length_range(const Value& value, const Place& place);
 

@@ -35,16 +35,14 @@ constexpr const char* kLengthForms =
     "expected {\"uniform\": [LEAST, MOST]} or {\"lognormal\": {\"median\": TOKENS, \"sigma\": SIGMA}}";
 
 SequenceLengths uniform_lengths(const Value& pair, const Place& place) {
-  const auto is_length = [](const Value& value) {
-    return value.kind == Value::Kind::kInteger && value.integer >= 1;
-  };
-  const bool sound = pair.kind == Value::Kind::kArray && pair.items.size() == 2 && is_length(pair.items[0]) &&
-                     is_length(pair.items[1]) && pair.items[0].integer <= pair.items[1].integer;
-  if (!sound)
+  const std::optional<LengthEnds> ends = length_ends(pair);
+  if (!ends)
     place.fail(fmt::format(
         "expected [LEAST, MOST], two lengths in tokens, at least 1 and the smaller one first, found {}",
         pair.excerpt()));
-  return {.law = LengthLaw::kUniform, .least = pair.items[0].number, .most = pair.items[1].number};
+  return {.law = LengthLaw::kUniform,
+          .least = static_cast<double>(ends->least),
+          .most = static_cast<double>(ends->most)};
 }
 
 SequenceLengths lognormal_lengths(Reader form) {
@@ -94,8 +92,9 @@ void read_rollout(Section section, Reinforcement& rl, bool wanted) {
                                      std::string(served ? "both" : "none"));
 }
 
-// Of the rollout alone: what is trained on has as many tokens together.
-void read_response_lengths(Section& section, Scenario& scenario, Reinforcement& rl) {
+// Their mean: what is trained on has as many tokens together. The lengths themselves are the rollout's, whose
+// scenario has them as the output of its requests (reinforcement_phases.cpp).
+void read_response_lengths(Section& section, std::uint64_t seed, Reinforcement& rl) {
   const DescriptionPtr form = description_of(
       "object",
       "of single responses, where they differ: {\"uniform\": [LEAST, MOST]} or {\"lognormal\": "
@@ -108,16 +107,15 @@ void read_response_lengths(Section& section, Scenario& scenario, Reinforcement& 
   if (rl.rollout_rate > 0) place.fail("lengths are of a rollout that is served: expected `rollout.serving`");
   if (rl.sequences() > kMostSequences)
     place.fail(fmt::format("expected at most {} sequences, found {}", kMostSequences, rl.sequences()));
-  scenario.response_lengths = length_range(*value, place);
   ServingWorkload drawn;
   drawn.requests = static_cast<int>(rl.sequences());
-  drawn.output = scenario.response_lengths;
-  drawn.seed = scenario.seed;
+  drawn.output = length_range(*value, place);
+  drawn.seed = seed;
   if (drawn.requests > 0)
     rl.response_tokens = std::llround(static_cast<double>(output_tokens(drawn)) / drawn.requests);
 }
 
-Reinforcement read_reinforcement(Section section, Scenario& scenario, bool wanted) {
+Reinforcement read_reinforcement(Section section, std::uint64_t seed, bool wanted) {
   constexpr Range kCount{0, 1 << 30};
   Reinforcement rl;
   rl.prompts = section.integer("prompts", kCount, 0, "of a step");
@@ -125,7 +123,7 @@ Reinforcement read_reinforcement(Section section, Scenario& scenario, bool wante
   rl.response_tokens = section.integer("response_tokens", kCount, 0,
                                        "of each response; the rest of sequence_length is its prompt");
   read_rollout(section.object("rollout", false, "how responses are generated"), rl, wanted);
-  read_response_lengths(section, scenario, rl);
+  read_response_lengths(section, seed, rl);
   rl.reference = section.boolean("reference", true, "the first weights of the policy score each sequence");
   const DescriptionPtr form =
       description_of("", "the model that scores each sequence: as /model; absent: none");
@@ -144,7 +142,7 @@ void read_training_job(Section& workload, Scenario& scenario) {
   read_lengths(workload, kind, scenario.training);
   const bool given = workload.given("rl"), wanted = kind == TrainingKind::kRl;
   const Reinforcement rl =
-      read_reinforcement(workload.object("rl", false, "of job \"rl\": its phases"), scenario, wanted);
+      read_reinforcement(workload.object("rl", false, "of job \"rl\": its phases"), scenario.seed, wanted);
   if (given && !wanted) workload.place_of("rl").fail("these are for job \"rl\" only");
   if (wanted) scenario.rl = rl;
   read_adapters(workload, scenario.training.adapters);
