@@ -53,6 +53,21 @@ constexpr std::array kDriveAdmissions{
     Named<bool>{"second-use", true, "those that were used twice"},
 };
 
+constexpr std::array kCacheShares{
+    Named<CacheShare>{"held", CacheShare::kHeld, "weights and cache together"},
+    Named<CacheShare>{"used", CacheShare::kUsed, "weights, cache and the largest iteration together"},
+    Named<CacheShare>{"free", CacheShare::kFree,
+                      "the cache, of what weights and the largest iteration leave"},
+};
+
+constexpr std::array kWindows{
+    Named<bool>{"all", false, "all tokens, as the other layers"},
+    Named<bool>{
+        "window", true,
+        "their window or chunk: pages hold some layers each, and those that no layer looks at any more "
+        "are free"},
+};
+
 // The future is known to a replay alone.
 std::vector<Named<kv::EvictionKind>> evictions() {
   std::vector<Named<kv::EvictionKind>> rows;
@@ -150,6 +165,19 @@ void check_pool(const TierPlan& tiers, const ServicePhase& phase, const Pool& po
 }
 
 }  // namespace
+
+void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& service) {
+  service.prefix_cache =
+      cache.boolean("prefix", false, "prompts that begin alike share what the cache has of them");
+  service.keeps_windows_only = cache.choice<bool>("windows", kWindows, framework.keeps_windows_only,
+                                                  "what layers keep that look back only so far");
+  service.windows_given = cache.given("windows");
+  Section section = cache.object("hbm", false, "in device memory");
+  service.device_share = section.number("share", {0.01, 1}, framework.device_share, "of a device's memory");
+  service.share_of =
+      section.choice<CacheShare>("of", kCacheShares, framework.share_of, "what takes that share");
+  section.finish();
+}
 
 void read_tier_keys(Section& cache, ServicePlan& service, const Catalog* catalog) {
   TierPlan& tiers = service.tiers;

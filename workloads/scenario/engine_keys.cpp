@@ -110,6 +110,55 @@ void drop_joining_keys(Value& scheduler) {
   }
 }
 
+namespace {
+
+void read_joining(Section& scheduler, const Framework& framework, ServicePlan& service) {
+  EngineKeys& engine = service.engine;
+  engine.receive_every =
+      scheduler.whole("receive_every", {1, 1 << 16}, 1,
+                      "the loop looks for new requests after so many iterations without prompts");
+  engine.decided_ahead = scheduler.boolean(
+      "decided_ahead", framework.decided_ahead,
+      "an iteration is decided when the one before begins: what comes meanwhile is in the one after");
+  engine.await_prompts = scheduler.whole(
+      "await_prompts", {0, 1 << 16}, 0,
+      "replicas that share experts begin prompts together, for which they wait so many iterations at "
+      "most; 0: they do not wait");
+  engine.gather_prompts = scheduler.whole("gather_prompts", {0, 1 << 16}, 0,
+                                          "and so many more when all have some, to gather further ones");
+  engine.gather_iterations = scheduler.whole(
+      "gather_iterations", {0, 1 << 16}, 0,
+      "prompts wait so many iterations at most, while others decode, until they fill gather_share of "
+      "the budget");
+  engine.gather_share = scheduler.number("gather_share", {0, 1}, 0.8, "see gather_iterations");
+  scheduler.allow_only("gather_share", engine.gather_iterations > 0, "\"gather_iterations\"");
+  if (engine.gather_prompts > 0 && engine.await_prompts == 0)
+    scheduler.place_of("gather_prompts").fail("\"gather_prompts\" counts only with \"await_prompts\"");
+  for (const char* key : kJoiningKeys)
+    scheduler.allow_only(key, both_on_a_pool(service), "prefill and decode on one pool");
+}
+
+// Iterations that are replayed as graphs.
+void read_graphs(Section& scheduler, const Framework& framework, EngineKeys& engine) {
+  engine.captured_step =
+      scheduler.whole("captured_step", {1, 1 << 16}, 8,
+                      "graphs are captured for 1, 2, 4 and multiples of so many sequences; of slots, "
+                      "for all alone");
+  engine.captured_doubled_from =
+      scheduler.whole("captured_doubled_from", {0, 1 << 16}, framework.captured_doubled_from,
+                      "from so many sequences on, each size that is captured is twice the one before; 0: "
+                      "multiples of captured_step throughout");
+  const bool graphs = engine.launch == LaunchMode::kGraph;
+  engine.captured_prompts =
+      scheduler.whole("captured_prompts", {0, 1 << 24}, graphs ? framework.captured_prompts : 0,
+                      "iterations with prompts are replayed as graphs, too, where they have so many tokens "
+                      "at most; 0: none");
+  for (const char* key : {"captured_step", "captured_doubled_from", "captured_prompts"})
+    scheduler.allow_only(key, graphs, "launch \"graph\"");
+}
+
+}  // namespace
+
 void read_engine_keys(Section& scheduler, const Framework& framework, ServicePlan& service) {
   EngineKeys& engine = service.engine;
   HostCosts& host = service.host;
@@ -138,43 +187,8 @@ void read_engine_keys(Section& scheduler, const Framework& framework, ServicePla
   const Bytes space = scheduler.bytes("swap_space", Bytes{0x1p32}, "of the host's memory a device, to swap");
   engine.swap_space = swap ? space : Bytes{};
   scheduler.allow_only("swap_space", swap, "preemption \"swap\"");
-  engine.receive_every =
-      scheduler.whole("receive_every", {1, 1 << 16}, 1,
-                      "the loop looks for new requests after so many iterations without prompts");
-  engine.decided_ahead = scheduler.boolean(
-      "decided_ahead", framework.decided_ahead,
-      "an iteration is decided when the one before begins: what comes meanwhile is in the one after");
-  engine.await_prompts = scheduler.whole(
-      "await_prompts", {0, 1 << 16}, 0,
-      "replicas that share experts begin prompts together, for which they wait so many iterations at "
-      "most; 0: they do not wait");
-  engine.gather_prompts = scheduler.whole("gather_prompts", {0, 1 << 16}, 0,
-                                          "and so many more when all have some, to gather further ones");
-  engine.gather_iterations = scheduler.whole(
-      "gather_iterations", {0, 1 << 16}, 0,
-      "prompts wait so many iterations at most, while others decode, until they fill gather_share of "
-      "the budget");
-  engine.gather_share = scheduler.number("gather_share", {0, 1}, 0.8, "see gather_iterations");
-  scheduler.allow_only("gather_share", engine.gather_iterations > 0, "\"gather_iterations\"");
-  if (engine.gather_prompts > 0 && engine.await_prompts == 0)
-    scheduler.place_of("gather_prompts").fail("\"gather_prompts\" counts only with \"await_prompts\"");
-  for (const char* key : kJoiningKeys)
-    scheduler.allow_only(key, both_on_a_pool(service), "prefill and decode on one pool");
-  engine.captured_step =
-      scheduler.whole("captured_step", {1, 1 << 16}, 8,
-                      "graphs are captured for 1, 2, 4 and multiples of so many sequences; of slots, "
-                      "for all alone");
-  engine.captured_doubled_from =
-      scheduler.whole("captured_doubled_from", {0, 1 << 16}, framework.captured_doubled_from,
-                      "from so many sequences on, each size that is captured is twice the one before; 0: "
-                      "multiples of captured_step throughout");
-  const bool graphs = engine.launch == LaunchMode::kGraph;
-  engine.captured_prompts =
-      scheduler.whole("captured_prompts", {0, 1 << 24}, graphs ? framework.captured_prompts : 0,
-                      "iterations with prompts are replayed as graphs, too, where they have so many tokens "
-                      "at most; 0: none");
-  for (const char* key : {"captured_step", "captured_doubled_from", "captured_prompts"})
-    scheduler.allow_only(key, graphs, "launch \"graph\"");
+  read_joining(scheduler, framework, service);
+  read_graphs(scheduler, framework, engine);
 }
 
 void read_guesses(Section& section, const ModelCatalog* models, ServicePlan& service) {

@@ -8,11 +8,10 @@
 #include "workloads/scenario/cache_keys.h"
 #include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/expert_columns_keys.h"
-#include "workloads/scenario/overlap_keys.h"
+#include "workloads/scenario/phase_keys.h"
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/separation_keys.h"
-#include "workloads/scenario/served_stage_keys.h"
 #include "workloads/scenario/service_keys.h"
 #include "workloads/scenario/service_pool_keys.h"
 #include "workloads/scenario/serving_defaults.h"
@@ -22,13 +21,6 @@
 namespace moebius {
 
 namespace {
-
-constexpr std::array kCutAttention{
-    Named<CutAttention>{"tokens", CutAttention::kTokens,
-                        "all heads of its own tokens; keys of all are gathered"},
-    Named<CutAttention>{"heads", CutAttention::kHeads,
-                        "its share of the heads with all tokens; their latents are gathered (SP-TP-SP)"},
-};
 
 // One pool does both phases, so that what the second says of it and its ranks must be what the first says.
 void require_same(Section& prefill, const PhaseKeys& found, const PhaseKeys& decode,
@@ -152,42 +144,6 @@ void check_batch(Scenario& scenario, const Document& document) {
           plan.token_budget, plan.ranks_of_route(), scenario.model.experts.active);
 }
 
-}  // namespace
-
-PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& framework) {
-  PhaseKeys degrees;
-  degrees.pool = phase.text("pool", "", "whose devices; may be left out where there is one pool");
-  Section attention = phase.object("attention", false, "how attention is spread over ranks");
-  degrees.dp =
-      attention.whole("dp", {0, kMostRanks}, 0, "replicas with requests of their own; 0: all devices");
-  degrees.tp =
-      attention.whole("tp", {0, kMostRanks}, otherwise.tp, "ranks that share the heads of a replica");
-  degrees.cp = attention.whole("cp", {1, kMostRanks}, 1,
-                               "ranks that cut the prompts of a replica among themselves; of prefill alone");
-  degrees.attend_by = attention.choice<CutAttention>("attend_by", kCutAttention, CutAttention::kTokens,
-                                                     "what each of the ranks that cut prompts attends with");
-  degrees.pp =
-      phase.whole("pp", {0, kMostStages}, 0,
-                  "stages that the layers stand on, one behind the other, as many batches under way; "
-                  "0: all layers on each rank");
-  read_separate_experts(phase, attention, degrees);
-  degrees.placed = attention.given("dp") || attention.given("tp") || !degrees.pool.empty();
-  attention.finish();
-  Section experts = phase.object("ep", false, "expert parallelism");
-  degrees.ep =
-      experts.whole("degree", {0, kMostRanks}, otherwise.ep, "ranks that share the experts of a layer");
-  read_expert_columns(experts, degrees);
-  degrees.placed = degrees.placed || experts.given("degree") || experts.given("tp");
-  degrees.shared_experts = read_shared_experts(experts);
-  read_overlap(phase, experts, degrees);
-  // Frameworks need to be told how tokens travel to experts that stand apart, or beside another half batch.
-  const bool told = degrees.two_batch || !degrees.expert_pool.empty();
-  degrees.exchange = read_dispatch(experts, told ? Algorithm::kAuto : framework.dispatch);
-  degrees.exchange_given = experts.given("dispatch");
-  experts.finish();
-  return degrees;
-}
-
 // That with least memory.
 const Accelerator& smallest_device(const Cluster& cluster) {
   const auto less = [](const Pool& a, const Pool& b) {
@@ -205,6 +161,37 @@ void reduce_as(const Framework& framework, Scenario& scenario) {
   scenario.cluster->collectives = framework.collectives;
   said->value = to_string(framework.collectives);
 }
+
+// `precision`, `weights`, and what kernels do in one: `fused` and the keys that begin like it.
+void read_kernels(Section& section, const Framework& framework, Scenario& scenario) {
+  ServingPlan& plan = scenario.serving;
+  scenario.fp8_scales =
+      read_formats(section.object("precision", false, "number formats"), scenario.model, plan);
+  scenario.weights = read_weights(section);
+  plan.fused = section.boolean("fused", framework.fused,
+                               "one kernel adds and normalises; one splits queries, keys and values, rotates "
+                               "them and fills the cache");
+  plan.fused_reduction = section.boolean(
+      "fused_reduction", framework.fused_reduction,
+      "short all-reduces of tensor-parallel ranks add to what they are added to and normalise");
+  // Frameworks quantise blocks of FP8 in a kernel of their own.
+  const bool blocks = scenario.fp8_scales == Fp8Scales::kBlock &&
+                      (plan.gemm == DType::kFp8 || plan.expert_gemm == DType::kFp8);
+  plan.fused_quantise =
+      section.boolean("fused_quantise", !(framework.fused && blocks),
+                      "norms and activations write what the products behind them read in 8 or 4 bits; "
+                      "frameworks quantise FP8 apart, but for scales of whole tensors");
+  plan.quantised_output =
+      section.boolean("quantised_output", false,
+                      "attention writes its result in the format of the product behind it (scales are known "
+                      "beforehand, and the cache is kept in FP8)");
+  const bool low = plan.gemm != DType::kBf16,
+             low_experts = plan.expert_gemm.value_or(plan.gemm) != DType::kBf16;
+  section.allow_only("fused_quantise", low || low_experts, "products in 8 or 4 bits");
+  section.allow_only("quantised_output", low, "products in 8 or 4 bits");
+}
+
+}  // namespace
 
 void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog,
                        const ModelCatalog* models) {
@@ -243,30 +230,7 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   read_tier_keys(cache, scenario.service, catalog);
   plan.block_tokens = cache.whole("block_tokens", {1, 1 << 16}, framework.block_tokens, "tokens of a page");
   cache.finish();
-  scenario.fp8_scales =
-      read_formats(section.object("precision", false, "number formats"), scenario.model, plan);
-  scenario.weights = read_weights(section);
-  plan.fused = section.boolean("fused", framework.fused,
-                               "one kernel adds and normalises; one splits queries, keys and values, rotates "
-                               "them and fills the cache");
-  plan.fused_reduction = section.boolean(
-      "fused_reduction", framework.fused_reduction,
-      "short all-reduces of tensor-parallel ranks add to what they are added to and normalise");
-  // Frameworks quantise blocks of FP8 in a kernel of their own.
-  const bool blocks = scenario.fp8_scales == Fp8Scales::kBlock &&
-                      (plan.gemm == DType::kFp8 || plan.expert_gemm == DType::kFp8);
-  plan.fused_quantise =
-      section.boolean("fused_quantise", !(framework.fused && blocks),
-                      "norms and activations write what the products behind them read in 8 or 4 bits; "
-                      "frameworks quantise FP8 apart, but for scales of whole tensors");
-  plan.quantised_output =
-      section.boolean("quantised_output", false,
-                      "attention writes its result in the format of the product behind it (scales are known "
-                      "beforehand, and the cache is kept in FP8)");
-  const bool low = plan.gemm != DType::kBf16,
-             low_experts = plan.expert_gemm.value_or(plan.gemm) != DType::kBf16;
-  section.allow_only("fused_quantise", low || low_experts, "products in 8 or 4 bits");
-  section.allow_only("quantised_output", low, "products in 8 or 4 bits");
+  read_kernels(section, framework, scenario);
   scenario.service.fold_given = section.given("fold");
   plan.fold =
       section.boolean("fold", true, "simulate one rank for all; by default where all have the same requests");

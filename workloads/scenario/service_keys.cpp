@@ -8,8 +8,8 @@
 #include "hw/error.h"
 #include "workloads/scenario/engine_keys.h"
 #include "workloads/scenario/expert_balance_keys.h"
-#include "workloads/scenario/expert_columns_keys.h"
 #include "workloads/scenario/overlap_keys.h"
+#include "workloads/scenario/phase_keys.h"
 #include "workloads/scenario/separation_keys.h"
 #include "workloads/scenario/served_stage_keys.h"
 #include "workloads/scenario/service_class_keys.h"
@@ -149,84 +149,6 @@ bool joins_by_and_by(const Scenario& scenario) {
 
 namespace {
 
-void check_attention(const Model& model, const PhaseKeys& keys, const Place& place) {
-  if (keys.cp > 1 && model.is_sparse())
-    place.fail(fmt::format("cp {} cuts prompts, whose keys {} chooses by an indexer: expected cp 1", keys.cp,
-                           model.id));
-  if (keys.cp > 1 && model.delta.given())
-    place.fail(fmt::format("cp {} cuts prompts, whose states of {} follow from each other: expected cp 1",
-                           keys.cp, model.id));
-  if (keys.cp > 1 && model.attention_chunk > 0)
-    place.fail(
-        fmt::format("cp {} cuts prompts, of which {} attends in chunks: expected cp 1", keys.cp, model.id));
-  if (keys.attend_by != CutAttention::kHeads) return;
-  if (keys.cp == 1)
-    place.fail("attend_by \"heads\" is of ranks that cut prompts: expected cp above 1, found 1");
-  if (model.attention != AttentionKind::kMla)
-    place.fail(
-        fmt::format("attend_by \"heads\" gathers latents, and {} has none: expected \"tokens\"", model.id));
-  if (model.heads % keys.cp != 0)
-    place.fail(fmt::format("attend_by \"heads\": cp {} does not divide the {} heads of {}", keys.cp,
-                           model.heads, model.id));
-}
-
-// Ranks that decode would have to gather the cache of every sequence for each token.
-void check_cut_prompts(const ServicePhase& phase, const PhaseKeys& keys, const Place& place) {
-  if (keys.cp == 1) return;
-  if (phase.role != PoolRole::kPrefill)
-    place.fail(fmt::format("cp {} cuts prompts, but this pool decodes: expected prefill on a pool of its own",
-                           keys.cp));
-  if (phase.plan.tp > 1)
-    place.fail(fmt::format("cp {} with tp {}: prompts are cut over ranks with whole heads, expected tp 1",
-                           keys.cp, phase.plan.tp));
-  if (!keys.expert_pool.empty())
-    place.fail(fmt::format("cp {} with experts on pool \"{}\": expected them on the ranks of attention",
-                           keys.cp, keys.expert_pool));
-}
-
-}  // namespace
-
-// Replicas that share no experts need not wait for each other: each is an instance by itself. Those of
-// several ranks share them with others where experts stand on more ranks than one replica has.
-ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place) {
-  ServicePhase phase;
-  phase.role = role;
-  phase.pool = pool_named(scenario, keys.pool, place);
-  phase.plan = scenario.serving;
-  ServingPlan& plan = phase.plan;
-  plan.tp = std::max(1, keys.tp);
-  plan.ep = std::max(1, keys.ep);
-  plan.prefill_exchange = plan.decode_exchange = keys.exchange;
-  phase.batching = scenario.service.batching;
-  phase.chunked = scenario.service.chunked;
-  set_engine(phase, scenario.service);
-  plan.cp = keys.cp;
-  plan.attend_by = keys.attend_by;
-  check_cut_prompts(phase, keys, place);
-  check_attention(scenario.model, keys, place);
-  set_expert_columns(keys, plan, place);
-  set_shared_experts(scenario, keys, plan, place);
-  plan.pp = std::max(1, keys.pp);
-  const Pool& pool = scenario.cluster->pools[phase.pool];
-  const int dp = keys.dp > 0 ? keys.dp : pool.devices() / (plan.tp * plan.cp * plan.pp);
-  if (dp == 0 || std::int64_t{dp} * plan.cp * plan.tp * plan.pp > pool.devices())
-    place.fail(fmt::format("{}dp {} x {}tp {} ranks do not fit on the {} devices of pool \"{}\"",
-                           plan.pp > 1 ? fmt::format("pp {} x ", plan.pp) : "", std::max(1, dp),
-                           plan.cp > 1 ? fmt::format("cp {} x ", plan.cp) : "", plan.tp, pool.devices(),
-                           pool.name));
-  if (!keys.expert_pool.empty()) {
-    set_experts_apart(scenario, keys, phase, place);
-    return phase;
-  }
-  phase.instances = set_instance(plan, dp, place);
-  set_overlap(keys, plan.prefill_overlap);
-  plan.decode_overlap = plan.prefill_overlap;
-  check_overlap(keys, true, plan, place);
-  return phase;
-}
-
-namespace {
-
 // Iterations that are carried out op by op know no host around them: what a framework takes counts only where
 // the scenario itself says so, and is then refused.
 Framework without_host(Framework framework) {
@@ -276,34 +198,6 @@ void read_speculation(Section& decode, const ModelCatalog* models, ServicePlan& 
   service.speculation.acceptance =
       section.number("acceptance", {0, 1}, 0, "that a guess holds, given that those before it did");
   read_guesses(section, models, service);
-  section.finish();
-}
-
-constexpr std::array kCacheShares{
-    Named<CacheShare>{"held", CacheShare::kHeld, "weights and cache together"},
-    Named<CacheShare>{"used", CacheShare::kUsed, "weights, cache and the largest iteration together"},
-    Named<CacheShare>{"free", CacheShare::kFree,
-                      "the cache, of what weights and the largest iteration leave"},
-};
-
-constexpr std::array kWindows{
-    Named<bool>{"all", false, "all tokens, as the other layers"},
-    Named<bool>{
-        "window", true,
-        "their window or chunk: pages hold some layers each, and those that no layer looks at any more "
-        "are free"},
-};
-
-void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& service) {
-  service.prefix_cache =
-      cache.boolean("prefix", false, "prompts that begin alike share what the cache has of them");
-  service.keeps_windows_only = cache.choice<bool>("windows", kWindows, framework.keeps_windows_only,
-                                                  "what layers keep that look back only so far");
-  service.windows_given = cache.given("windows");
-  Section section = cache.object("hbm", false, "in device memory");
-  service.device_share = section.number("share", {0.01, 1}, framework.device_share, "of a device's memory");
-  service.share_of =
-      section.choice<CacheShare>("of", kCacheShares, framework.share_of, "what takes that share");
   section.finish();
 }
 

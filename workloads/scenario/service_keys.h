@@ -8,17 +8,10 @@
 
 namespace moebius {
 
-// How a phase is spread over ranks: `pool`, `attention`, `ep`; tp and ep where they are not given.
-struct PhaseDegrees {
-  int tp = 0, ep = 0;
-};
-PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& framework);
-
 // `steps`, `separation`, `router`, `dp_balance`, `transfer`, `scheduler` of a plan.
 Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& service);
-// `speculative` of decode; `hbm` and `prefix` of the cache.
+// `speculative` of decode.
 void read_speculation(Section& decode, const ModelCatalog* models, ServicePlan& service);
-void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& service);
 
 inline constexpr std::array kBatchings{
     Named<BatchPolicy>{"prefill-first", BatchPolicy::kPrefillFirst,
@@ -26,9 +19,6 @@ inline constexpr std::array kBatchings{
     Named<BatchPolicy>{"mixed", BatchPolicy::kMixed,
                        "every running sequence decodes, and what the token budget leaves goes to prompts"},
 };
-
-// The instances of a pool that its devices have room for.
-ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place);
 
 // Requests that are there at once, on one pool: one instance, of which all ranks may be one.
 bool is_batch(const Scenario& scenario);

@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "workloads/scenario/engine_keys.h"
+#include "workloads/scenario/phase_keys.h"
 #include "workloads/scenario/service_keys.h"
 
 namespace moebius {
