@@ -133,9 +133,8 @@ std::int32_t place_states(const Scenario& scenario, const ServingPlan& plan, Byt
 }
 
 // Of a device, for pages of the cache; below zero where the others have taken more.
-Bytes cache_room(const ServicePlan& service, Bytes capacity, Bytes weights, Bytes work) {
-  const double share = service.device_share;
-  switch (service.share_of) {
+Bytes cache_room(CacheShare of, double share, Bytes capacity, Bytes weights, Bytes work) {
+  switch (of) {
     case CacheShare::kHeld:
       return capacity * share - weights;
     case CacheShare::kUsed:
@@ -159,6 +158,20 @@ struct StageRoom {
   std::int32_t states = 0;
 };
 
+// For weights and cache: as the scenario says, or what the engine's own reserve leaves.
+double share_of_device(const ServicePool& pool, const Job& job, const ServicePlan& service) {
+  if (!service.reserve.is_told()) return service.device_share;
+  const ServingPlan& plan = pool.phase.plan;
+  const Bytes memory = job.scenario.cluster->pools.front().accelerator.memory;
+  const double share = share_beside(service.reserve, memory, plan.dp, plan.tp, plan.token_budget);
+  if (share > 0) return share;
+  throw run_error(fmt::format(
+      "{}: the engine keeps {:.0f}% of the {} of a device of pool \"{}\" for iterations of {} "
+      "tokens and captured sequences of {} attention replicas; /plan/cache/hbm/share says otherwise",
+      job.scenario.name, 100 * (1 - share), to_text(memory), job.scenario.cluster->pools.front().name,
+      plan.token_budget, plan.dp));
+}
+
 StageRoom room_of_stage(const ServicePool& pool, const Job& job, const ServicePlan& service) {
   const MemoryReport& memory = *job.memory;
   const std::string& name = job.scenario.cluster->pools.front().name;
@@ -173,8 +186,9 @@ StageRoom room_of_stage(const ServicePool& pool, const Job& job, const ServicePl
   stage.page_bytes += page(token_bytes_of_drafter(pool)) / std::max(1, pool.parts.whole);
   stage.weights += encoder_weights(job.scenario, service.encoder, pool.phase.role);
   stage.work = memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
-  const Bytes share = memory.capacity * service.device_share;
-  const Bytes room = cache_room(service, memory.capacity, stage.weights, stage.work);
+  const double part = share_of_device(pool, job, service);
+  const Bytes share = memory.capacity * part;
+  const Bytes room = cache_room(service.share_of, part, memory.capacity, stage.weights, stage.work);
   if (stage.page_bytes > room)
     throw run_error(fmt::format(
         "{}: {} of weights ({}) leave no room for a page of the cache in {} of a device of "

@@ -174,6 +174,7 @@ void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& se
   service.windows_given = cache.given("windows");
   Section section = cache.object("hbm", false, "in device memory");
   service.device_share = section.number("share", {0.01, 1}, framework.device_share, "of a device's memory");
+  if (!section.given("share")) service.reserve = framework.reserve;
   service.share_of =
       section.choice<CacheShare>("of", kCacheShares, framework.share_of, "what takes that share");
   section.finish();

@@ -193,6 +193,21 @@ void read_kernels(Section& section, const Framework& framework, Scenario& scenar
 
 }  // namespace
 
+// What an engine reckons itself: of the one pool's devices; of several it differs.
+void show_share(Scenario& scenario) {
+  const auto said =
+      std::find_if(scenario.settings.begin(), scenario.settings.end(),
+                   [](const Setting& setting) { return setting.pointer == "/plan/cache/hbm/share"; });
+  if (!scenario.service.reserve.is_told() || !scenario.cluster || said == scenario.settings.end()) return;
+  const ServingPlan& plan = scenario.serving;
+  const std::vector<Pool>& pools = scenario.cluster->pools;
+  said->value =
+      pools.size() > 1
+          ? "\"by pool\""
+          : fmt::format("{}", share_beside(scenario.service.reserve, pools.front().accelerator.memory,
+                                           plan.dp, plan.tp, plan.token_budget));
+}
+
 void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog,
                        const ModelCatalog* models) {
   ServingPlan& plan = scenario.serving;
@@ -222,11 +237,9 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   if (scenario.cluster) scenario.cluster->launch += launch;
   if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth && scenario.cluster)
     require_same(prefill, of_prefill, degrees, scenario.cluster->pools);
-  if (scenario.cluster)
-    framework.device_share =
-        share_of_device(framework, smallest_device(*scenario.cluster), plan.dp, plan.tp, plan.token_budget);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
   read_cache_keys(cache, framework, scenario.service);
+  show_share(scenario);
   read_tier_keys(cache, scenario.service, catalog);
   plan.block_tokens = cache.whole("block_tokens", {1, 1 << 16}, framework.block_tokens, "tokens of a page");
   cache.finish();

@@ -1,8 +1,6 @@
 #include "workloads/serving/frameworks.h"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 
 namespace moebius {
 namespace {
@@ -95,9 +93,9 @@ constexpr std::array kFrameworks{
         .launch = LaunchMode::kGraph,
         .overlap = true,
         .decided_ahead = true,
-        .smaller = {{{.below = 160e9, .token_budget = 8192},
-                     {.below = 60e9, .token_budget = 4096},
-                     {.below = 35e9, .token_budget = 2048}}},
+        .smaller = {{{.below = 160 * kGib, .token_budget = 8192},
+                     {.below = 60 * kGib, .token_budget = 4096},
+                     {.below = 35 * kGib, .token_budget = 2048}}},
         .dispatch = Algorithm::kRing,
         .stacks = {"sglang-"},
         .host_per_request = Time{10'000'000},
@@ -105,13 +103,14 @@ constexpr std::array kFrameworks{
         .host_per_launch = Time{70'000},
         .source =
             "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill of as many "
-            "tokens, of 8192 on devices of less than 160 GB, 4096 of less than 60, 2048 of less than 35, "
+            "tokens, of 8192 on devices of less than 160 GiB, 4096 of less than 60, 2048 of less than 35, "
             "mem_fraction_static what 512 MiB, 1.5 a token of a chunk, 2 a captured sequence, 128 a device "
             "and, "
             "with attention replicas, 3 a captured sequence of each, half as much again from 300 on, leave, "
-            "10 GiB at least on devices of more than 60; 256 are captured on less than 4 devices of under "
-            "160 "
-            "GB, else 512; overlap schedule on; prompts are not mixed with decoding "
+            "10 GiB at least on devices of more than 60; captured are, on less than 4 devices and on more, "
+            "24 "
+            "and 80 below 35 GiB, 32 and 160 below 60, 256 and 512 below 160, else 512; overlap schedule on; "
+            "prompts are not mixed with decoding "
             "unless enable_mixed_chunk is given; moe_a2a_backend \"none\" gathers all tokens)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 6 rows with "
@@ -159,40 +158,6 @@ constexpr std::array kFrameworks{
 };
 
 }  // namespace
-
-namespace {
-
-// SGLang, server_args.py: cuda_graph_max_bs.
-struct CapturedSequences {
-  double below = 0;  // GiB of a device
-  int of_few = 0, of_many = 0;
-};
-constexpr std::array<CapturedSequences, 4> kCaptured = {
-    {{20, 8, 8}, {35, 24, 80}, {60, 32, 160}, {160, 256, 512}}};
-constexpr int kManyDevices = 4, kMostCaptured = 512;
-
-int captured_sequences(double gibibytes, int devices) {
-  for (const CapturedSequences& row : kCaptured)
-    if (gibibytes < row.below) return devices < kManyDevices ? row.of_few : row.of_many;
-  return kMostCaptured;
-}
-
-}  // namespace
-
-double share_of_device(const Framework& framework, const Accelerator& chip, int dp, int tp,
-                       std::int64_t prompt_tokens) {
-  constexpr double kMib = 1024.0 * 1024, kLarge = 60 * 1024, kLeastPromptTokens = 2048;
-  const DeviceReserve& reserve = framework.reserve;
-  const double memory = chip.memory.value / kMib;
-  if (!reserve.is_told() || memory <= 0) return framework.device_share;
-  const int captured = captured_sequences(memory / 1024, dp * tp);
-  double left = reserve.always + reserve.per_captured * captured + reserve.per_device * dp * tp;
-  left += reserve.per_prompt_token * std::max(kLeastPromptTokens, static_cast<double>(prompt_tokens));
-  if (dp > 1) left += dp * captured * reserve.per_captured_of_replica;
-  if (dp > 1 && captured > 300) left += dp * captured * reserve.above_300_of_replica;
-  if (memory > kLarge) left = std::max(left, reserve.least);
-  return std::max(0.01, std::round(1000 * (1 - left / memory)) / 1000);
-}
 
 Framework on_device(Framework framework, const Accelerator& chip) {
   for (const SmallerDevice& row : framework.smaller) {

@@ -10,6 +10,7 @@
 #include "hw/cluster.h"
 #include "hw/units.h"
 #include "workloads/schedule/fragment.h"
+#include "workloads/serving/system/device_reserve.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/replica.h"
 #include "workloads/serving/system/service_plan.h"
@@ -24,15 +25,6 @@ struct SmallerDevice {
   int max_batch = 0;  // 0: as otherwise
 };
 
-// What an engine leaves of a device to all but weights and cache, in MiB, where it reckons that from its own
-// sizes; captured sequences are as many as it captures by default, not as the scenario says.
-struct DeviceReserve {
-  double always = 0, per_prompt_token = 0, per_captured = 0, per_device = 0;
-  double per_captured_of_replica = 0, above_300_of_replica = 0;  // with attention replicas, for each of them
-  double least = 0;                                              // on devices of more than 60 GiB
-  bool is_told() const { return always > 0; }
-};
-
 struct Framework {
   std::string_view name, help;
   BatchPolicy batching = BatchPolicy::kPrefillFirst;         // /plan/scheduler/batching
@@ -40,7 +32,7 @@ struct Framework {
   int token_budget = 16384;                                  // /plan/prefill/token_budget
   int max_batch = 256;                                       // /plan/decode/max_batch
   double device_share = 0.9;                                 // /plan/cache/hbm/share, without a reserve
-  DeviceReserve reserve = {};                                // else what it leaves, see share_of_device()
+  DeviceReserve reserve = {};                                // else what it leaves
   CacheShare share_of = CacheShare::kHeld;                   // /plan/cache/hbm/of
   int block_tokens = 64;                                     // /plan/cache/block_tokens
   bool keeps_windows_only = false;                           // /plan/cache/windows
@@ -67,11 +59,6 @@ struct Framework {
 
 // Its defaults on a device: engines take smaller iterations where it has less memory.
 Framework on_device(Framework framework, const Accelerator& chip);
-
-// Of a device's memory for weights and cache, of an engine of dp x tp devices that takes in `prompt_tokens`
-// at a time.
-double share_of_device(const Framework& framework, const Accelerator& chip, int dp, int tp,
-                       std::int64_t prompt_tokens);
 
 // The first one, "none", has the defaults of the schema.
 std::span<const Framework> frameworks();

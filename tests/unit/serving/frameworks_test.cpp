@@ -131,14 +131,15 @@ TEST_CASE("SGLang leaves of a device what its chunks, captured sequences and dev
   const Framework& sglang = *std::find_if(frameworks().begin(), frameworks().end(),
                                           [](const auto& f) { return f.name == "sglang"; });
   const auto share = [&](const char* chip, int dp, int tp, int tokens) {
-    return share_of_device(sglang, catalog.accelerator(chip), dp, tp, tokens);
+    return share_beside(sglang.reserve, catalog.accelerator(chip).memory, dp, tp, tokens);
   };
   CHECK(share("h100-sxm", 1, 1, 8192) == Approx(1 - 13440 / 81559.0).margin(6e-4));
   CHECK(share("h100-sxm", 1, 8, 8192) == Approx(1 - 14848 / 81559.0).margin(6e-4));
   CHECK(share("b200-sxm", 1, 8, 16384) == Approx(1 - 27136 / 182630.4).margin(6e-4));
   CHECK(share("b200-sxm", 8, 1, 16384) == Approx(1 - (27136 + 8 * 512 * 4.5) / 182630.4).margin(6e-4));
   CHECK(share("h200-sxm", 1, 1, 2048) == Approx(1 - 10240 / 143771.0).margin(6e-4));  // the least
-  CHECK(share_of_device(frameworks().front(), catalog.accelerator("h100-sxm"), 1, 8, 8192) == 0.9);
+  CHECK(share("h100-sxm", 64, 1, 8192) < 0);
+  CHECK_FALSE(frameworks().front().reserve.is_told());
 }
 
 TEST_CASE("engines gather logits before they choose tokens, and TensorRT-LLM admits what it need not evict") {

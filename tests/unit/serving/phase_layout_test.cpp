@@ -183,6 +183,29 @@ TEST_CASE("weights that leave no room are said with how they are laid out") {
                     Catch::Contains(" of weights (tp 1, ep 1: whole weights on each rank) leave no room"));
 }
 
+TEST_CASE("an engine that keeps what its sizes take leaves each pool a share of its own") {
+  const ChangedKeys sglang{{"/plan/framework", "\"sglang\""}, {"/plan/cache", R"({"block_tokens": 64})"}};
+  const Scenario apart = read("smoke/serve-apart.json", sglang);
+  REQUIRE(apart.service.reserve.is_told());
+  const std::vector<ServicePool> pools = service_pools(apart);
+  REQUIRE(pools.size() == 2);
+  std::vector<double> shares;
+  for (const ServicePool& pool : pools) {
+    const ServingPlan& plan = pool.phase.plan;
+    const Bytes memory = pool.job->scenario.cluster->pools.front().accelerator.memory;
+    shares.push_back(share_beside(apart.service.reserve, memory, plan.dp, plan.tp, plan.token_budget));
+    const Bytes held = pool.weights + pool.page_bytes * static_cast<double>(pool.pages);
+    CHECK(held <= memory * shares.back());
+    CHECK(memory * shares.back() < held + pool.page_bytes);
+  }
+  CHECK(shares.front() != shares.back());
+  ChangedKeys long_ones = sglang;
+  long_ones.emplace_back("/plan/prefill/token_budget", "100000");
+  CHECK_THROWS_WITH(
+      service_pools(read("smoke/serve-apart.json", long_ones)),
+      Catch::Contains("the engine keeps ") && Catch::Contains("/plan/cache/hbm/share says otherwise"));
+}
+
 TEST_CASE("what a device of a pool holds adds up to the share that weights and cache may have") {
   const Scenario tiers = read("smoke/serve-tiers.json", {});
   const std::vector<ServicePool> pools = service_pools(tiers);

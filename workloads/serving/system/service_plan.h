@@ -12,6 +12,7 @@
 #include "workloads/serving/balancing/balance_plan.h"
 #include "workloads/serving/plan.h"
 #include "workloads/serving/separation/encoder_plan.h"
+#include "workloads/serving/system/device_reserve.h"
 #include "workloads/serving/system/instance.h"
 #include "workloads/serving/system/replica.h"
 #include "workloads/serving/system/request_class.h"
@@ -126,7 +127,8 @@ struct ServicePlan {
   bool keeps_windows_only = false, windows_given = false;
   TierPlan tiers = {};
   ExpertBalancePlan experts = {};
-  double device_share = 0.9;  // of a device's memory, see CacheShare
+  double device_share = 0.9;   // of a device's memory, see CacheShare
+  DeviceReserve reserve = {};  // told: each pool's share is what this leaves of its devices
   CacheShare share_of = CacheShare::kHeld;
 };
 

@@ -1,0 +1,22 @@
+// What an engine leaves of a device to all but weights and cache, where it reckons that from its own sizes.
+#pragma once
+
+#include <cstdint>
+
+#include "hw/units.h"
+
+namespace moebius {
+
+// In MiB; captured sequences are as many as SGLang captures by default, not as the scenario says.
+struct DeviceReserve {
+  double always = 0, per_prompt_token = 0, per_captured = 0, per_device = 0;
+  double per_captured_of_replica = 0, above_300_of_replica = 0;  // with attention replicas, for each of them
+  double least = 0;                                              // on devices of more than 60 GiB
+  bool is_told() const { return always > 0; }
+};
+
+// Of an engine of dp x tp devices of `memory` that takes in `prompt_tokens` at a time: the share of a device
+// that is left for weights and cache, in thousandths; zero or less where the reserve is more than it has.
+double share_beside(const DeviceReserve& reserve, Bytes memory, int dp, int tp, std::int64_t prompt_tokens);
+
+}  // namespace moebius
