@@ -80,6 +80,8 @@ TEST_CASE("adapters have a rank and matrices of the model beside which they stan
        {"/workload/lora", R"({"rank": 8})",
         R"(/workload/lora/targets: expected at least one matrix beside which adapters stand, found none)"},
        {"/workload/lora/rank", "-1", R"(/workload/lora/rank: expected an integer from 0 to 65536, found -1)"},
+       {"/workload/lora/rank", "4097",
+        R"(/workload/lora/rank: every matrix with adapters is as wide as the model on one side: expected 4096 at most, found 4097)"},
        {"/workload/lora/targets", R"(["mlp_dwn"])",
         R"(/workload/lora/targets: expected names out of "qkv", "attention_out", "mlp_up", "mlp_down", "expert_up", "expert_down", found "mlp_dwn" (did you mean "mlp_down"?))"},
        {"/workload/lora/targets", R"(["qkv", "expert_up"])",

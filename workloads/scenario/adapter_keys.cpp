@@ -50,6 +50,9 @@ class AdapterChecks {
   }
 
   void job() const {
+    require(adapters_.rank <= scenario_.model.hidden, "/workload/lora/rank",
+            "every matrix with adapters is as wide as the model on one side: expected {} at most, found {}",
+            scenario_.model.hidden, adapters_.rank);
     require(!scenario_.training.forward_only, "/workload/lora/rank",
             "job \"scoring\" trains nothing: expected 0, found {}", adapters_.rank);
     require(!scenario_.rl, "/workload/lora/rank",
