@@ -151,6 +151,7 @@ class LayeredSource : public CostSource {
       if (const auto known = checked_rows_cost(*this, model_, asked)) return *known;
     const CostQuery query = cut_to_sequence(priced_as(as_one_matrix(asked)));
     Cost cost = timed(model_, query);
+    if (query.promoted_sums) cost.seconds *= model_.engine().architecture->promoted_sums;
     if (share_ < 1 && uses_tensor_cores(query.kind)) slow_down(query, cost);
     if (capped_ && uses_tensor_cores(query.kind)) cap_power(query, cost);
     cost.watts = power_.watts(query, cost);

@@ -41,6 +41,9 @@ struct CostQuery {
   // GEMM kinds: chosen for all cores of the chip, as by a library that is not told that others hold some of
   // them. Otherwise for those that it holds.
   bool for_whole_chip = false;
+  // FP8 products: partial sums leave the tensor unit for FP32 (Architecture::promoted_sums). Tables are of
+  // kernels that keep them there; who measures the op anew has what it takes.
+  bool promoted_sums = false;
 };
 
 // What the op's kept operand is stored in.

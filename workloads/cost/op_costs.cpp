@@ -6,7 +6,6 @@
 
 #include "hw/error.h"
 #include "models/layer_math.h"
-#include "workloads/cost/architecture.h"
 #include "workloads/cost/batch_cost.h"
 #include "workloads/cost/separate_kernels.h"
 #include "workloads/cost/unfused_attention.h"
@@ -67,7 +66,8 @@ CostQuery query_of(const Fragment& fragment, const Op& op, int cores) {
           .cores = cores,
           .stored = kept_format(fragment, op),
           .summed = summed_format(fragment, op),
-          .for_whole_chip = op.units == 0};
+          .for_whole_chip = op.units == 0,
+          .promoted_sums = promotes_sums(fragment, op)};
 }
 
 const OpCost& OpCosts::find(std::int32_t op, int cores) {
@@ -106,7 +106,7 @@ OpCost OpCosts::evaluate(const Op& op, int cores) {
                     : is_unfused_attention(query) ? unfused_attention_cost(source_, query)
                     : has_separate_kernels(query) ? separate_kernels_cost(source_, query)
                                                   : source_.cost(query);
-  const OpCost alone{cost.seconds * products_take(op), cost.memory_bytes, 1, 1, cost.origin, cost.error, 0};
+  const OpCost alone{cost.seconds, cost.memory_bytes, 1, 1, cost.origin, cost.error, 0};
   return op.fused ? joined(op, alone) : alone;
 }
 
@@ -120,21 +120,12 @@ OpCost OpCosts::joined(const Op& op, OpCost cost) const {
   return cost;
 }
 
-// Times what the source says, which knows products with sums as the tensor unit keeps them.
-double OpCosts::products_take(const Op& op) const {
-  if (!promotes_sums(fragment_, op)) return 1;
-  const Architecture* architecture = find_architecture(accelerator_.architecture);
-  return architecture == nullptr ? 1 : architecture->promoted_sums;
-}
-
 // A member that received no token still launches its kernel.
 Cost OpCosts::member_cost(const Op& op, int member, CostQuery query) const {
   if (fragment_.routes[op.route]->rows_of_rank(member) == 0 && !is_within_exchange(query))
     return {accelerator_.kernel_floor.seconds(), Origin::kRoofline, 0, 0};
   query.shape = member_shape(op, fragment_, member);
-  Cost cost = has_separate_kernels(query) ? separate_kernels_cost(source_, query) : source_.cost(query);
-  cost.seconds *= products_take(op);
-  return cost;
+  return has_separate_kernels(query) ? separate_kernels_cost(source_, query) : source_.cost(query);
 }
 
 OpCost OpCosts::slowest_member(const Op& op, int cores) {

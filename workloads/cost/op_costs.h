@@ -82,7 +82,6 @@ class OpCosts {
   OpCost evaluate(const Op& op, int cores);
   OpEnergy energy(const Op& op, const OpCost& cost) const;
   OpCost joined(const Op& op, OpCost cost) const;
-  double products_take(const Op& op) const;
   OpCost slowest_member(const Op& op, int cores);
   OpCost find_slowest(const Op& op, int cores) const;
   Cost member_cost(const Op& op, int member, CostQuery query) const;

@@ -14,12 +14,12 @@ std::optional<DType> kept_format(const Fragment& fragment, const Op& op);
 
 // What the gradients are kept in that the op adds to, or updates by; kernels before a separate update copy
 // them to FP32.
+DType summed_format(const Fragment& fragment, const Op& op);
+
 // FP8 products whose sums are promoted to FP32 on the way, where the tensor unit keeps fewer bits: those of
 // gradients, of tensors with one scale (Transformer Engine, common/recipe: fast accumulation forward alone;
 // torchao, float8/config.py; XLA: precision HIGHEST). Scales of blocks are applied there in any case.
 bool promotes_sums(const Fragment& fragment, const Op& op);
-
-DType summed_format(const Fragment& fragment, const Op& op);
 
 // The op's shape, with what it does not say but the tensors that the op works on.
 Shape shape_by_formats(const Fragment& fragment, const Op& op);
