@@ -41,7 +41,8 @@ void Launches::add(const Fragment& fragment, int rank_class, std::int32_t slot, 
     case LaunchMode::kKernel:
       for (std::size_t op = 0; op < fragment.ops.size(); ++op) {
         if (!is_kernel(fragment.ops[op])) continue;
-        const Time launches{launch_.ns * kernels_of(fragment.ops[op])};
+        const double calls = kernel_calls(fragment, fragment.ops[op]) * static_cast<double>(launch_.ns);
+        const Time launches{static_cast<std::int64_t>(calls)};
         push(host, {slot, static_cast<std::int32_t>(op)}, launches, now);
       }
       return;

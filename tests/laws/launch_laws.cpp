@@ -60,6 +60,27 @@ TEST_CASE("a captured graph is launched once, behind the one that runs") {
         Approx(2 * 5e-6 + kKernel));
 }
 
+// Of six kernels four are of experts, which one call launches: it takes its own time, and 6% of a call for
+// each of the other three.
+TEST_CASE("kernels of experts are one call of a host that launches them together") {
+  Fragment fragment;
+  fragment.name = "experts";
+  for (const OpKind kind : {OpKind::kAdd, OpKind::kPermute, OpKind::kGroupedGemm, OpKind::kGroupedGemm,
+                            OpKind::kUnpermute, OpKind::kAdd}) {
+    Op op = compute_op(kind);
+    op.shape = {.m = 1, .n = 1};
+    if (kind != OpKind::kAdd) op.role = Role::kExperts;
+    fragment.ops.push_back(op);
+  }
+  double calls = 0;
+  for (const Op& op : fragment.ops) calls += kernel_calls(fragment, op);
+  CHECK(calls == 6);
+  fragment.one_expert_call = true;
+  calls = 0;
+  for (const Op& op : fragment.ops) calls += kernel_calls(fragment, op);
+  CHECK(calls == Approx(3 + 3 * 0.06));
+}
+
 namespace {
 
 // A kernel of 2 us, a dispatch of it that the host reads the counts of, or does not, and a kernel behind

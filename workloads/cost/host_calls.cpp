@@ -11,6 +11,7 @@ constexpr double kLowModule = 3;  // times that of BF16
 constexpr double kExpert = 0.21, kExpertBack = 0.18, kExpertOfLoop = 1.1;
 constexpr double kCollective = 5.6;
 constexpr double kElementary = 0.4;
+constexpr double kWithinCall = 0.06;
 constexpr int kInRouter = 17, kInSeparateRouter = 58, kInExchange = 10, kInLibraryDispatch = 14,
               kInPermutation = 5;
 
@@ -109,6 +110,13 @@ double host_calls(const Op& op) {
 
 int kernels_of(const Op& op) {
   return op.kind == OpKind::kDeltaRule && is_chunked(op.shape) ? kChunkedDeltaKernels : 1;
+}
+
+double kernel_calls(const Fragment& fragment, const Op& op) {
+  const bool of_experts =
+      op.role == Role::kExperts || op.role == Role::kExpertGateUp || op.role == Role::kExpertDown;
+  const bool within = fragment.one_expert_call && of_experts && !is_communication(op.kind);
+  return kernels_of(op) * (within && op.kind != OpKind::kPermute ? kWithinCall : 1);
 }
 
 bool host_reads_counts(const Op& op) {

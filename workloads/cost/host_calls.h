@@ -24,7 +24,7 @@
 // - all else: one.
 #pragma once
 
-#include "workloads/schedule/op.h"
+#include "workloads/schedule/fragment.h"
 
 namespace moebius {
 
@@ -33,6 +33,10 @@ double host_calls(const Op& op);
 // Kernels that an op is on a device, which a host launches one by one: one, but for the delta rule in chunks.
 inline constexpr int kChunkedDeltaKernels = 9;  // cost/delta_rule_model.cpp
 int kernels_of(const Op& op);
+
+// What the host of an engine that launches kernel by kernel takes for one, in launches of a framework's op.
+// Kernels that another call launches with its own take the driver's part: some 4 of 60 to 80 us.
+double kernel_calls(const Fragment& fragment, const Op& op);
 
 // Whether the host reads what the device found before it goes on: how many tokens come to each expert, where
 // tokens with their weights are dispatched (on the way back the numbers are known).

@@ -100,6 +100,7 @@ OpCost OpCosts::evaluate(const Op& op, int cores) {
         loader_ ? loader_->seconds(tokens, op.shape.kv == kFirstLoad) : 0, 0, 1, 1, Origin::kNetwork, 0, 0};
   }
   if (has_member_rows(op)) return slowest_member(op, cores);
+  if (op.fused && op.kind == OpKind::kGemm) return further_columns(op, cores);
   CostQuery query = query_of(fragment_, op, cores);
   query.shape = shape_in_one(op.kind, query.shape);
   const Cost cost = depends_on_lengths(op)        ? batch_cost(source_, query, fragment_, op)
@@ -118,6 +119,18 @@ OpCost OpCosts::joined(const Op& op, OpCost cost) const {
   cost.seconds = std::max(0.0, cost.seconds - accelerator_.kernel_floor.seconds() - saved / rate);
   cost.memory_bytes = std::max(0.0, cost.memory_bytes - saved);
   return cost;
+}
+
+// Of a product of two matrices what the second adds to the first.
+OpCost OpCosts::further_columns(const Op& op, int cores) const {
+  const CostQuery first = query_of(fragment_, joined_op(fragment_, op), cores);
+  CostQuery both = first;
+  both.shape.n += op.shape.n;
+  const Cost alone = source_.cost(first), cost = source_.cost(both);
+  return {.seconds = std::max(0.0, cost.seconds - alone.seconds),
+          .memory_bytes = std::max(0.0, cost.memory_bytes - alone.memory_bytes),
+          .origin = cost.origin,
+          .error = cost.error};
 }
 
 // A member that received no token still launches its kernel.

@@ -82,6 +82,7 @@ class OpCosts {
   OpCost evaluate(const Op& op, int cores);
   OpEnergy energy(const Op& op, const OpCost& cost) const;
   OpCost joined(const Op& op, OpCost cost) const;
+  OpCost further_columns(const Op& op, int cores) const;
   OpCost slowest_member(const Op& op, int cores);
   OpCost find_slowest(const Op& op, int cores) const;
   Cost member_cost(const Op& op, int member, CostQuery query) const;

@@ -162,25 +162,48 @@ void reduce_as(const Framework& framework, Scenario& scenario) {
   said->value = to_string(framework.collectives);
 }
 
+bool calls_once(ExpertCalls calls, const Scenario& scenario) {
+  if (calls != ExpertCalls::kBlackwell || !scenario.cluster) return calls == ExpertCalls::kOne;
+  const ServingPlan& plan = scenario.serving;
+  const bool low = element_bytes(plan.expert_gemm.value_or(plan.gemm)) < 2;
+  return low && smallest_device(*scenario.cluster).architecture.starts_with("blackwell");
+}
+
+// What of the kernels between a projection and its attention is one.
+void read_head_kernels(Section& section, const Framework& framework, Scenario& scenario) {
+  ServingPlan& plan = scenario.serving;
+  plan.fused = section.boolean("fused", framework.fused,
+                               "one kernel adds and normalises; one splits queries, keys and values, rotates "
+                               "them and fills the cache");
+  const bool normed = scenario.model.qk_norm;
+  plan.fused_head_norms = section.boolean(
+      "fused_head_norms", framework.fused_head_norms,
+      "with `fused`: it also norms queries and keys, for which there is a kernel before it otherwise");
+  plan.fused_append =
+      section.boolean("fused_append", normed ? framework.fused_normed_append : framework.fused_append,
+                      "with `fused`: it also fills the cache, which a kernel behind it does otherwise");
+}
+
 // `precision`, `weights`, and what kernels do in one: `fused` and the keys that begin like it.
 void read_kernels(Section& section, const Framework& framework, Scenario& scenario) {
   ServingPlan& plan = scenario.serving;
   scenario.fp8_scales =
       read_formats(section.object("precision", false, "number formats"), scenario.model, plan);
   scenario.weights = read_weights(section);
-  plan.fused = section.boolean("fused", framework.fused,
-                               "one kernel adds and normalises; one splits queries, keys and values, rotates "
-                               "them and fills the cache");
+  read_head_kernels(section, framework, scenario);
   plan.fused_reduction = section.boolean(
       "fused_reduction", framework.fused_reduction,
       "short all-reduces of tensor-parallel ranks add to what they are added to and normalise");
-  // Frameworks quantise blocks of FP8 in a kernel of their own.
+  // Frameworks quantise blocks of FP8, and FP4, in a kernel of their own.
   const bool blocks = scenario.fp8_scales == Fp8Scales::kBlock &&
                       (plan.gemm == DType::kFp8 || plan.expert_gemm == DType::kFp8);
   plan.fused_quantise =
-      section.boolean("fused_quantise", !(framework.fused && blocks),
+      section.boolean("fused_quantise", !(framework.fused && (blocks || plan.gemm == DType::kFp4)),
                       "norms and activations write what the products behind them read in 8 or 4 bits; "
-                      "frameworks quantise FP8 apart, but for scales of whole tensors");
+                      "frameworks quantise apart, but for FP8 with scales of whole tensors");
+  plan.quantised_reduction =
+      section.boolean("quantised_reduction", framework.quantised_reduction,
+                      "with `fused_reduction`: what it norms it also writes in 8 or 4 bits");
   plan.quantised_output =
       section.boolean("quantised_output", false,
                       "attention writes its result in the format of the product behind it (scales are known "
@@ -189,6 +212,9 @@ void read_kernels(Section& section, const Framework& framework, Scenario& scenar
              low_experts = plan.expert_gemm.value_or(plan.gemm) != DType::kBf16;
   section.allow_only("fused_quantise", low || low_experts, "products in 8 or 4 bits");
   section.allow_only("quantised_output", low, "products in 8 or 4 bits");
+  plan.one_expert_call = section.boolean("one_expert_call", calls_once(framework.expert_calls, scenario),
+                                         "the host launches the kernels of a layer's experts by one call "
+                                         "(fused_moe of TensorRT-LLM, FlashInfer)");
 }
 
 }  // namespace

@@ -169,6 +169,7 @@ std::string dump(const Fragment& fragment) {
   Line line;
   line.put("fragment \"{}\" phase={} hash={:016x}", fragment.name, to_string(fragment.phase), fragment.hash);
   if (fragment.launch != LaunchMode::kHidden) line.put(" launch={}", to_string(fragment.launch));
+  if (fragment.one_expert_call) line.put(" one_expert_call");
   line.put("\n");
   for (std::size_t i = 0; i < fragment.routes.size(); ++i) put_route(line, i, fragment.routes[i]->spec());
   for (std::size_t i = 0; i < fragment.batches.size(); ++i) put_batch(line, i, *fragment.batches[i]);

@@ -95,6 +95,7 @@ std::uint64_t content_hash(const Fragment& fragment) {
   Hash hash;
   hash.add(std::string_view(fragment.name)).add(fragment.phase);
   if (fragment.launch != LaunchMode::kHidden) hash.add(fragment.launch);
+  if (fragment.one_expert_call) hash.add(fragment.one_expert_call);
   hash.add(fragment.ops.size());
   for (const Op& op : fragment.ops) add(hash, op);
   hash.add(fragment.tensors.size());

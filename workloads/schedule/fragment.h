@@ -111,6 +111,7 @@ struct Fragment {
   std::vector<RoutePtr> routes;
   std::vector<BatchPtr> batches;
   LaunchMode launch = LaunchMode::kHidden;
+  bool one_expert_call = false;  // kKernel: the kernels of a layer's experts are one call of the host
   PairBytesPtr pair_bytes;     // of its all-to-alls; null: all parts are alike
   ExpertTransferPtr transfer;  // of the experts that it moves; null: none
   std::uint64_t hash = 0;      // of the content of everything above, set by freeze()

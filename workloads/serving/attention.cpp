@@ -184,12 +184,6 @@ class BatchAttention {
     return over_cache(heads, 1 / std::sqrt(static_cast<double>(heads.head_dim)), q, cache);
   }
 
-  // What queries are made from.
-  TensorId query_latent(TensorId x) {
-    const int rank = model_.mla.q_rank;
-    return rank == 0 ? x : w_.norm(w_.linear(x, {Role::kQA, rank, model_.hidden}), Role::kQNorm);
-  }
-
   TensorId latent_queries(TensorId from, int local_heads, int head_dim) {
     const Mla& mla = model_.mla;
     const std::int64_t columns = std::int64_t{heads_} * head_dim;
@@ -204,9 +198,12 @@ class BatchAttention {
   TensorId latent(TensorId x) {
     const Mla& mla = model_.mla;
     const int local = heads_ / tp_;
-    const TensorId from = query_latent(x);
-    const TensorId q = latent_queries(from, local, mla.nope_dim + mla.rope_dim);
+    // Both maps of the layer's input, one after the other: engines multiply by one matrix of both.
+    const bool has_rank = mla.q_rank > 0;
+    const TensorId short_q = has_rank ? w_.linear(x, {Role::kQA, mla.q_rank, model_.hidden}) : x;
     const TensorId down = w_.linear(x, {Role::kKvA, mla.kv_rank + mla.rope_dim, model_.hidden});
+    const TensorId from = has_rank ? w_.norm(short_q, Role::kQNorm) : x;
+    const TensorId q = latent_queries(from, local, mla.nope_dim + mla.rope_dim);
     const auto parts = w_.split(down, {mla.kv_rank, mla.rope_dim}, Role::kKvA);
     const TensorId latent = w_.norm(parts[0], Role::kKvNorm);
     const TensorId rope = rotary(parts[1], 1, mla.rope_dim);

@@ -19,8 +19,13 @@ constexpr std::array kFrameworks{
         .block_tokens = 16,
         .keeps_windows_only = true,
         .fused = true,
+        .fused_head_norms = false,
+        .fused_append = false,
+        .fused_normed_append = false,
+        .quantised_reduction = true,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
+        .expert_calls = ExpertCalls::kBlackwell,
         .captured_prompts = 512,
         .overlap = true,
         .decided_ahead = true,
@@ -30,7 +35,7 @@ constexpr std::array kFrameworks{
         .stacks = {"vllm-", "sglang-"},
         .host_per_request = Time{5'000'000},
         .host_per_prompt_token = Time{11'000},
-        .host_per_launch = Time{70'000},
+        .host_per_launch = Time{60'000},
         .source = "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
                   "API server on devices of 70 GiB or more that are no A100, else 2048 and 256), "
                   "config/cache.py (gpu_memory_utilization 0.9, "
@@ -46,7 +51,8 @@ constexpr std::array kFrameworks{
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "
             "framework's own front with 64 users at most, of a grid of "
             "launches, requests and tokens that were each simulated, 2026-11-23: all before a first token "
-            "that is not simulated; no cost of an iteration is fitted"},
+            "that is not simulated; no cost of an iteration is fitted; launches again 2026-11-28, since "
+            "kernels of experts are one call and those of heads are several"},
     Framework{
         .name = "vllm-v0",
         .help = "vLLM 0.5.3, its engine before V1, one process with the server: everything waits for it",
@@ -56,6 +62,9 @@ constexpr std::array kFrameworks{
         .share_of = CacheShare::kUsed,
         .block_tokens = 16,
         .fused = true,
+        .fused_head_norms = false,
+        .fused_append = false,
+        .fused_normed_append = false,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .collectives = CollectiveSource::kVllm,
@@ -89,8 +98,12 @@ constexpr std::array kFrameworks{
                     .above_300_of_replica = 1.5,
                     .least = 10240},
         .fused = true,
+        .fused_head_norms = false,
+        .fused_append = false,
+        .fused_normed_append = false,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
+        .expert_calls = ExpertCalls::kBlackwell,
         .overlap = true,
         .decided_ahead = true,
         .smaller = {{{.below = 160 * kGib, .token_budget = 8192},
@@ -100,7 +113,7 @@ constexpr std::array kFrameworks{
         .stacks = {"sglang-"},
         .host_per_request = Time{10'000'000},
         .host_per_prompt_token = Time{8'000},
-        .host_per_launch = Time{70'000},
+        .host_per_launch = Time{75'000},
         .source =
             "SGLang, python/sglang/srt/server_args.py (max_prefill_tokens 16384, chunked prefill of as many "
             "tokens, of 8192 on devices of less than 160 GiB, 4096 of less than 60, 2048 of less than 35, "
@@ -117,7 +130,8 @@ constexpr std::array kFrameworks{
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "
             "framework's own front with 64 users at most, of a grid of "
             "launches, requests and tokens that were each simulated, 2026-11-23: all before a first token "
-            "that is not simulated; no cost of an iteration is fitted"},
+            "that is not simulated; no cost of an iteration is fitted; launches again 2026-11-28, since "
+            "kernels of experts are one call and those of heads are several"},
     Framework{
         .name = "trtllm",
         .help = "TensorRT-LLM, its PyTorch backend with in-flight batching",
@@ -128,10 +142,13 @@ constexpr std::array kFrameworks{
         .share_of = CacheShare::kFree,
         .block_tokens = 32,
         .fused = true,
+        .fused_normed_append = false,
         .fused_reduction = true,
+        .quantised_reduction = true,
         .output_reserve = 1,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
+        .expert_calls = ExpertCalls::kOne,
         .captured_doubled_from = 128,
         .overlap = true,
         .decided_ahead = true,

@@ -25,6 +25,13 @@ struct SmallerDevice {
   int max_batch = 0;  // 0: as otherwise
 };
 
+// How its host launches the kernels of experts.
+enum class ExpertCalls : std::uint8_t {
+  kByKernel,
+  kBlackwell,  // on Blackwell, 8 and 4 bits by one call (FlashInfer), others by kernel (Triton)
+  kOne,        // all by one call
+};
+
 struct Framework {
   std::string_view name, help;
   BatchPolicy batching = BatchPolicy::kPrefillFirst;         // /plan/scheduler/batching
@@ -37,10 +44,14 @@ struct Framework {
   int block_tokens = 64;                                     // /plan/cache/block_tokens
   bool keeps_windows_only = false;                           // /plan/cache/windows
   bool fused = false;                                        // /plan/fused
+  bool fused_head_norms = true;                              // /plan/fused_head_norms
+  bool fused_append = true, fused_normed_append = true;      // /plan/fused_append, the latter with head norms
   bool fused_reduction = false;                              // /plan/fused_reduction
+  bool quantised_reduction = false;                          // /plan/quantised_reduction
   double output_reserve = 0;                                 // /plan/scheduler/output_reserve
   Sampling sampling = Sampling::kShards;                     // /plan/scheduler/sampling
   LaunchMode launch = LaunchMode::kHidden;                   // /plan/scheduler/launch
+  ExpertCalls expert_calls = ExpertCalls::kByKernel;         // /plan/one_expert_call
   int captured_doubled_from = 0;                             // /plan/scheduler/captured_doubled_from
   int captured_prompts = 0;                                  // /plan/scheduler/captured_prompts
   bool overlap = false;                                      // /plan/scheduler/overlap

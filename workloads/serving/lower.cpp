@@ -115,8 +115,11 @@ class IterationWriter {
 
 std::vector<Fusion> fusions_of(const ServingPlan& plan) {
   std::vector<Fusion> fusions;
-  if (plan.fused) fusions = {Fusion::kResidual, Fusion::kHeads};
+  if (plan.fused) fusions = {Fusion::kResidual, Fusion::kHeads, Fusion::kLatents};
+  if (plan.fused && plan.fused_head_norms) fusions.push_back(Fusion::kHeadNorms);
+  if (plan.fused && plan.fused_append) fusions.push_back(Fusion::kAppend);
   if (plan.fused_reduction) fusions.push_back(Fusion::kReduced);
+  if (plan.fused_reduction && plan.quantised_reduction) fusions.push_back(Fusion::kReducedOperand);
   if (plan.quantised_output) fusions.push_back(Fusion::kOutput);
   return fusions;
 }
@@ -183,6 +186,7 @@ FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteratio
   const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
   if (overlap.two_batch) pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
   pass.builder.launch = launch_of(shape.job.plan, *iteration.batch, decodes);
+  pass.builder.one_expert_call = shape.job.plan.one_expert_call;
   pass.builder.fusions = fusions_of(shape.job.plan);
   IterationWriter(shape, iteration, pass).write();
   return pass.builder.freeze_it();

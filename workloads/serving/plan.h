@@ -73,8 +73,10 @@ struct ServingPlan {
   DType gemm = DType::kBf16;  // operands of matrix products, and tokens on their way to experts
   // As those products keep their weights, and the same two of experts. Nothing: as `gemm`.
   std::optional<DType> weights = {}, expert_gemm = {}, expert_weights = {};
-  bool fused = false;            // kernels as serving frameworks have them: lower.cpp
-  bool fused_reduction = false;  // sums with the short all-reduces before them, too
+  bool fused = false;                                 // kernels as serving frameworks have them: lower.cpp
+  bool fused_head_norms = true, fused_append = true;  // of these, Fusion::kHeadNorms and kAppend
+  bool fused_reduction = false;                       // sums with the short all-reduces before them, too
+  bool quantised_reduction = false;                   // which quantise what they norm
   bool fused_quantise =
       true;  // norms and activations write what the products behind them read in 8 or 4 bits
   bool quantised_output = false;  // attention writes the 8 or 4 bits that the product behind it reads
@@ -85,7 +87,8 @@ struct ServingPlan {
   DType attention = DType::kBf16;
   bool fold = true;  // simulate one rank for all
   LaunchMode launch =
-      LaunchMode::kHidden;  // kGraph: decoding up to `captured` sequences, the rest by kernels
+      LaunchMode::kHidden;       // kGraph: decoding up to `captured` sequences, the rest by kernels
+  bool one_expert_call = false;  // the host launches the kernels of a layer's experts together
   int captured = 0;
   int captured_prompts = 0;  // kGraph: iterations with prompts of so many tokens at most, too
   Sampling sampling = Sampling::kShards;

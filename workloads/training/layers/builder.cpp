@@ -147,6 +147,7 @@ void FragmentBuilder::cut_for_overlap() {
 FragmentPtr FragmentBuilder::freeze_it() {
   cut_for_overlap();
   fragment_.launch = launch;
+  fragment_.one_expert_call = one_expert_call;
   fragment_.pair_bytes = pair_bytes;
   fragment_.transfer = transfer;
   fuse(fragment_, fusions);

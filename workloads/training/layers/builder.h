@@ -61,6 +61,7 @@ class FragmentBuilder {
   std::int16_t compute_units = 0;
   Scaling scaling = Scaling::kBlock;        // of the FP8 tensors that are added
   LaunchMode launch = LaunchMode::kHidden;  // of the whole fragment
+  bool one_expert_call = false;             // likewise
   int tensor_chunks = 0;                    // see overlap_tensor_parallel()
   std::vector<Fusion> fusions;              // of its ops
   PairBytesPtr pair_bytes;                  // of its all-to-alls; null: all parts are alike

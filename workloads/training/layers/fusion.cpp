@@ -34,10 +34,9 @@ bool is_of_heads(OpKind kind) {
          kind == OpKind::kCacheAppend;
 }
 
-// Norms before a projection are not of heads: what they read was not split.
-bool are_of_heads(const Op& first, const Op& second, std::span<const Fusion> fusions) {
-  return has(fusions, Fusion::kHeads) && is_of_heads(first.kind) && is_of_heads(second.kind) &&
-         second.kind != OpKind::kSplit;
+bool are_products_of_latents(const Op& first, const Op& second) {
+  return first.kind == OpKind::kGemm && second.kind == OpKind::kGemm && first.role == Role::kQA &&
+         second.role == Role::kKvA && first.dtype == second.dtype;
 }
 
 bool are_named(const Op& first, const Op& second, std::span<const Fusion> fusions) {
@@ -52,6 +51,47 @@ bool joins_reduction(const Fragment& fragment, const Op& op, std::span<const Fus
   return reduction != nullptr && reduction->payload.value <= kMostReduced;
 }
 
+// Neighbours on the compute lane, one after the other.
+class Fuser {
+ public:
+  Fuser(Fragment& fragment, std::span<const Fusion> fusions) : fragment_(fragment), fusions_(fusions) {}
+
+  bool join(const Op& first, const Op& second) {
+    if (second.kind == OpKind::kSplit) rotated_ = false;
+    const bool joined = (are_named(first, second, fusions_) && reads_from(fragment_, second, first)) ||
+                        are_of_heads(first, second) || quantises_reduced(first, second) ||
+                        (has(fusions_, Fusion::kLatents) && are_products_of_latents(first, second) &&
+                         fragment_.input(first, 0) == fragment_.input(second, 0));
+    rotated_ = rotated_ || second.kind == OpKind::kRotary;
+    return joined;
+  }
+
+ private:
+  // Norms before a projection are not of heads: what they read was not split. Apart from the rotation, norms
+  // of queries and of keys are one kernel, and so are both rotations: the first begins it.
+  bool are_of_heads(const Op& first, const Op& second) const {
+    if (!has(fusions_, Fusion::kHeads) || !is_of_heads(first.kind) || !is_of_heads(second.kind)) return false;
+    if (second.kind == OpKind::kSplit) return false;
+    if (second.kind == OpKind::kCacheAppend) return has(fusions_, Fusion::kAppend);
+    const bool begins = second.kind == OpKind::kRotary && first.kind == OpKind::kNorm && !rotated_;
+    return !begins || has(fusions_, Fusion::kHeadNorms);
+  }
+
+  // In 4 bits, behind a norm that is part of a reduction; no library's reduction finds scales of 8-bit
+  // blocks.
+  bool quantises_reduced(const Op& first, const Op& second) const {
+    if (!has(fusions_, Fusion::kReducedOperand) || first.kind != OpKind::kNorm || !first.fused) return false;
+    if (second.kind != OpKind::kQuantise || second.dtype != DType::kFp4) return false;
+    if (!reads_from(fragment_, second, first)) return false;
+    const Op& sum = *(&first - 1);
+    return sum.kind == OpKind::kAdd && joins_reduction(fragment_, sum, fusions_);
+  }
+
+  Fragment& fragment_;
+  std::span<const Fusion> fusions_;
+  bool rotated_ = false;  // since the last splitting
+};
+
 }  // namespace
 
 void fuse(Fragment& fragment, std::span<const Fusion> fusions) {
@@ -59,14 +99,14 @@ void fuse(Fragment& fragment, std::span<const Fusion> fusions) {
   std::vector<bool> is_waited_for(
       fragment.ops.size());  // by another lane: dependencies within one are not listed
   for (const std::int32_t op : fragment.dependencies) is_waited_for[op] = true;
+  Fuser fuser(fragment, fusions);
   std::int32_t before = -1;
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
     Op& op = fragment.ops[i];
     if (op.lane != Lane::kCompute || is_communication(op.kind)) continue;
-    if (before >= 0 && op.num_dependencies == 0 && !is_waited_for[before]) {
-      const Op& first = fragment.ops[before];
-      op.fused = (are_named(first, op, fusions) && reads_from(fragment, op, first)) ||
-                 are_of_heads(first, op, fusions);
+    if (before >= 0) {
+      const bool neighbours = fuser.join(fragment.ops[before], op);
+      op.fused = neighbours && op.num_dependencies == 0 && !is_waited_for[before];
     }
     if (joins_reduction(fragment, op, fusions)) op.fused = true;
     before = static_cast<std::int32_t>(i);

@@ -11,13 +11,18 @@
 namespace moebius {
 
 enum class Fusion : std::uint8_t {
-  kResidual,  // sums with sums and norms; the norm's gradient with the sum that it goes into
-  kRotary,    // splitting of projections and norms of heads with the rotation
-  kRouter,    // the router's product with the gate
-  kHeads,     // all between a projection and its attention: splitting, norms of heads, rotation, the cache
-  kReduced,   // sums with the all-reduce whose result they add to: the kernel of short messages adds as it
-              // sums
-  kOutput,    // attention with the quantisation of its result
+  kResidual,   // sums with sums and norms; the norm's gradient with the sum that it goes into
+  kRotary,     // splitting of projections and norms of heads with the rotation
+  kRouter,     // the router's product with the gate
+  kHeads,      // between a projection and its attention: splitting with norms of heads or rotation, and each
+               // of queries and keys at once
+  kHeadNorms,  // of these the norms with the rotation
+  kAppend,     // and the rotation with the filling of the cache
+  kReduced,    // sums with the all-reduce whose result they add to: the kernel of short messages adds as it
+               // sums
+  kReducedOperand,  // and quantises what it norms
+  kOutput,          // attention with the quantisation of its result
+  kLatents,         // products of latent attention that read the same rows: one of both matrices
 };
 
 // Marks Op::fused on ops that join the op before them in the compute lane: of the kinds that `fusions` name,

@@ -60,6 +60,7 @@ struct ServerRule {
   double users_a_slot = 0;  // above zero: max_batch is slots_of()
   double memory_share = 0;  // of a device, for weights and cache; 0: as the framework reckons it
   bool fp8_cache = false, generated_experts = false;
+  bool deep_gemm = false;             // dense products of FP8 by blocks, on Blackwell under SGLang
   bool fused_shared_experts = false;  // where ranks cut each expert
   std::optional<bool> fused_reduction = {};
   bool quantised_output = false;

@@ -113,6 +113,7 @@ ServerRule read_rule(Reader reader) {
   rule.memory_share = set.number("memory_share", {0.01, 1}, 0);
   rule.fp8_cache = set.boolean("fp8_cache", false);
   rule.generated_experts = set.boolean("generated_experts", false);
+  rule.deep_gemm = set.boolean("deep_gemm", false);
   rule.fused_shared_experts = set.boolean("fused_shared_experts", false);
   if (set.has("fused_reduction")) rule.fused_reduction = set.boolean("fused_reduction", false);
   rule.quantised_output = set.boolean("quantised_output", false);

@@ -17,14 +17,15 @@ bool blackwell(const ServerRow& row) {
   return row.system.starts_with("b");
 }
 
-// Dense products on Blackwell. FP4: TensorRT-LLM's table has 19 us for matrices of 22 and of 59 MB alike: the
-// host's work for its operator was timed. FP8 by blocks: SGLang's table has 20 us where the same DeepGEMM
-// takes 11 in TensorRT-LLM's, the rest being passes around it, and the servers ran FlashInfer's
-// (SGLANG_ENABLE_FLASHINFER_GEMM) or CUTLASS's. Each is taken from the stack that times the kernel.
-std::string dense_on_blackwell(const ServerRow& row, bool tensor_rt) {
+// Dense products on Blackwell. FP4: SGLang's kernels have no loop over k that waits for each of its parts, as
+// those of TensorRT-LLM's table (22 us for k 8192 and 8 us for k 1024, of whichever n), which the servers did
+// not run: theirs were tuned. FP8 by blocks: SGLang's table is of DeepGEMM with the passes that pack its
+// scales, 15 us where the same product alone takes 8 in TensorRT-LLM's; servers that switched it off ran
+// FlashInfer's (SGLANG_ENABLE_FLASHINFER_GEMM) or CUTLASS's.
+std::string dense_on_blackwell(const ServerRow& row, bool tensor_rt, bool deep_gemm) {
   if (!blackwell(row)) return "";
   if (tensor_rt && row.gemm == "nvfp4") return fmt::format("; gemm/fp4={}", kSglang);
-  if (tensor_rt || !row.gemm.starts_with("fp8")) return "";
+  if (tensor_rt || deep_gemm || !row.gemm.starts_with("fp8")) return "";
   return fmt::format("; gemm/fp8={}{}", kTensorRt, row.backend == "sglang" ? "+flashinfer" : "");
 }
 
@@ -36,14 +37,15 @@ std::string dense_on_blackwell(const ServerRow& row, bool tensor_rt) {
 // as TensorRT-LLM's kernels there, blows weights up to BF16 in registers, SGLang's Triton kernel in memory.
 // TensorRT-LLM's generated experts are in SGLang by FlashInfer, and its tables tell them; TensorRT-LLM's own
 // tell CUTLASS and DeepGEMM.
-std::string kernels_of(const ServerRow& row, const Model& model, bool per_tensor, bool generated_experts) {
+std::string kernels_of(const ServerRow& row, const Model& model, bool per_tensor, bool generated_experts,
+                       bool deep_gemm) {
   const bool tensor_rt = row.backend == "trtllm" ||
                          (row.backend == "vllm" && model.id.starts_with("gpt-oss") && !blackwell(row));
   std::string kernels = tensor_rt ? kTensorRt : kSglang;
   if (per_tensor) return fmt::format("{0}+fp8-rowwise; quantise/fp8={0}", kernels);
   if (generated_experts)
     kernels += fmt::format("; grouped_gemm/{}={}", row.gemm == "nvfp4" ? "fp4" : "fp8", kSglang);
-  return kernels + dense_on_blackwell(row, tensor_rt);
+  return kernels + dense_on_blackwell(row, tensor_rt, deep_gemm);
 }
 
 std::string text_of(const std::optional<Value>& object) {
@@ -61,7 +63,7 @@ bool keeps_fp8(const ServerRow& row, const Model& model) {
 
 ServerStart server_start(const ServerRow& row, const Model& model, const ServerShape& shape) {
   ServerStart start;
-  bool generated_experts = false;
+  bool generated_experts = false, deep_gemm = false;
   std::optional<Value> scheduler, speculative;
   for (const ServerRule& rule : shipped_server_rules()) {
     if (!rule.when.met(row, model.id, shape.replicas)) continue;
@@ -72,6 +74,7 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
     if (rule.users_a_slot > 0)
       start.max_batch = slots_of(rule.users_a_slot, row.users, shape.replicas * row.decode.workers);
     generated_experts |= rule.generated_experts;
+    deep_gemm |= rule.deep_gemm;
     start.fused_shared_experts |= rule.fused_shared_experts;
     if (rule.fused_reduction) start.fused_reduction = rule.fused_reduction;
     start.quantised_output |= rule.quantised_output;
@@ -79,7 +82,7 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
     if (rule.speculative) speculative = rule.speculative;
   }
   if (row.apart() && scheduler) drop_joining_keys(*scheduler);
-  start.kernels = kernels_of(row, model, shape.per_tensor, generated_experts);
+  start.kernels = kernels_of(row, model, shape.per_tensor, generated_experts, deep_gemm);
   start.scheduler = text_of(scheduler);
   for (const char* key : {"captured_prompts", "host_per_launch"})
     if (const Value* given = scheduler ? scheduler->find(key) : nullptr)

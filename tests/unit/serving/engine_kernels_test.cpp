@@ -1,0 +1,106 @@
+// Which ops of a served layer are kernels of their own, by what the plan says of an engine's kernels.
+#include <algorithm>
+#include <vector>
+
+#include "tests/unit/training/small_job.h"
+#include "workloads/serving/iteration_routes.h"
+#include "workloads/serving/lower.h"
+#include "workloads/serving/serving.h"
+
+#include "tests/catch.h"
+
+namespace moebius {
+namespace {
+
+// Queries and keys of which heads are normed.
+ServingJob job_of() {
+  ServingJob job;
+  job.model = dense_job().model;
+  job.model.qk_norm = true;
+  job.plan.max_batch = 8;
+  job.plan.token_budget = 64;
+  job.plan.block_tokens = 4;
+  job.plan.fused = true;
+  job.workload = {.requests = 1, .input = {8, 8}, .output = {3, 3}, .popularity = {}};
+  return job;
+}
+
+// Of an iteration in which three sequences decode.
+FragmentPtr decoding(const ServingJob& job) {
+  Batch batch;
+  batch.page_tokens = 64;
+  for (int i = 0; i < 3; ++i) batch.sequences.push_back({i, 9, 8, 1, {i}});
+  const BatchPtr shared = std::make_shared<const Batch>(batch);
+  IterationRoutes routes(job);
+  routes.begin({shared});
+  const ServingShape shape(job);
+  return lower_iteration(shape, {shared, {}, [&](int layer) { return routes.get(0, layer); }});
+}
+
+// Of the first layer, behind the projection of queries, keys and values and before their attention.
+std::vector<OpKind> head_kernels(const ServingJob& job) {
+  const FragmentPtr fragment = decoding(job);
+  std::vector<OpKind> kinds;
+  bool within = false;
+  for (const Op& op : fragment->ops) {
+    if (op.kind == OpKind::kPagedAttention) break;
+    if (within && !op.fused) kinds.push_back(op.kind);
+    within = within || op.role == Role::kQkv;
+  }
+  return kinds;
+}
+
+using Kinds = std::vector<OpKind>;
+
+TEST_CASE("one kernel norms queries and keys, rotates them and fills the cache, or up to three do") {
+  ServingJob job = job_of();
+  CHECK(head_kernels(job) == Kinds{OpKind::kSplit});
+  job.plan.fused_append = false;
+  CHECK(head_kernels(job) == Kinds{OpKind::kSplit, OpKind::kCacheAppend});
+  job.plan.fused_head_norms = false;
+  CHECK(head_kernels(job) == Kinds{OpKind::kSplit, OpKind::kRotary, OpKind::kCacheAppend});
+  job.plan.fused_append = true;
+  CHECK(head_kernels(job) == Kinds{OpKind::kSplit, OpKind::kRotary});
+  job.model.qk_norm = false;  // what rotates splits then
+  CHECK(head_kernels(job) == Kinds{OpKind::kSplit});
+}
+
+int quantisations(const FragmentPtr& fragment, bool fused) {
+  return static_cast<int>(std::count_if(fragment->ops.begin(), fragment->ops.end(), [&](const Op& op) {
+    return op.kind == OpKind::kQuantise && op.fused == fused;
+  }));
+}
+
+// Two ranks, two dense layers: each quantises what two norms, attention and an activation leave. The norm
+// behind the first layer's attention and those of the second layer are parts of reductions, and so is the
+// one before the head, which stays in BF16.
+TEST_CASE("a reduction that norms also quantises in 4 bits where its engine's does") {
+  ServingJob job = job_of();
+  job.model.layers = 2;
+  job.plan.tp = 2;
+  job.plan.gemm = DType::kFp4;
+  job.plan.fused_quantise = false;
+  job.plan.fused_reduction = true;
+  CHECK(quantisations(decoding(job), false) == 8);
+  job.plan.quantised_reduction = true;
+  CHECK(quantisations(decoding(job), true) == 3);
+  job.plan.gemm = DType::kFp8;  // blocks of which no reduction finds the scales
+  CHECK(quantisations(decoding(job), true) == 0);
+}
+
+TEST_CASE("both maps of latent attention's input are one product") {
+  ServingJob job = job_of();
+  job.model = small_model();
+  const auto joined = [&] {
+    const FragmentPtr fragment = decoding(job);
+    int count = 0;
+    for (const Op& op : fragment->ops) count += op.role == Role::kKvA && op.kind == OpKind::kGemm && op.fused;
+    return count;
+  };
+  CHECK(joined() == job.model.layers);
+  job.plan.fused = false;
+  CHECK(joined() == 0);
+}
+
+}  // namespace
+}  // namespace moebius
