@@ -91,6 +91,14 @@ void read_attention(Reader& reader, Model& model, bool empty) {
   if (reader.has("delta")) model.delta = read_delta(reader.object("delta"), model.delta);
 }
 
+// true: of each head, as most that have one.
+QkNorm read_qk_norm(Reader& reader, QkNorm present) {
+  if (!reader.has("qk_norm")) return present;
+  if (reader.value("qk_norm").kind != Value::Kind::kString)
+    return reader.boolean("qk_norm") ? QkNorm::kPerHead : QkNorm::kNone;
+  return reader.choice<QkNorm>("qk_norm", {{"per_head", QkNorm::kPerHead}, {"per_layer", QkNorm::kPerLayer}});
+}
+
 // Which layers have experts, of a model that has none.
 void refuse_without_experts(const Reader& reader, const Model& model) {
   if (model.experts.routed > 0) return;
@@ -124,7 +132,7 @@ Model read_architecture(Reader& reader, const Model& base) {
   model.tied_embeddings = reader.boolean("tied_embeddings", base.tied_embeddings);
   model.biases = reader.choice<Biases>(
       "biases", {{"none", Biases::kNone}, {"qkv", Biases::kQkv}, {"all", Biases::kAll}}, base.biases);
-  model.qk_norm = reader.boolean("qk_norm", base.qk_norm);
+  model.qk_norm = read_qk_norm(reader, base.qk_norm);
   model.layer_norm = reader.choice<bool>("norm", {{"rms", false}, {"layer", true}}, base.layer_norm);
   require_consistent(model, reader.place());
   return model;

@@ -71,6 +71,18 @@ Model attention_decoder(HfKeys& keys, const HeadDefaults& family) {
   return model;
 }
 
+QkNorm head_norm(HfKeys& keys) {
+  return keys.flag_or("use_qk_norm", false) ? QkNorm::kPerHead : QkNorm::kNone;
+}
+
+void all_heads_norm(HfKeys& keys, Model& model) {
+  const std::string type = keys.text_or("qk_norm_type", "per_layer");
+  if (!keys.flag_or("use_qk_norm", false)) return;
+  model.qk_norm = type == "per_head" ? QkNorm::kPerHead : QkNorm::kPerLayer;
+  if (type != "per_head" && type != "per_layer")
+    model.unsupported = fmt::format("norms of queries and keys by \"{}\"", type);
+}
+
 void gate_score(HfKeys& keys, Model& model, GateScore otherwise) {
   const std::string name = keys.text_or("scoring_func", "");
   model.experts.score = name == "softmax"   ? GateScore::kSoftmax

@@ -29,6 +29,11 @@ void sliding_window(HfKeys& keys, Model& model, int family = 0);
 // names them.
 void upper_windows(HfKeys& keys, Model& model);
 
+// "use_qk_norm": of each head; or of all heads together, which "qk_norm_type" says too, a word that a Model
+// has no way for makes it unsupported.
+QkNorm head_norm(HfKeys& keys);
+void all_heads_norm(HfKeys& keys, Model& model);
+
 // "scoring_func"; one that a Model cannot say makes it unsupported.
 void gate_score(HfKeys& keys, Model& model, GateScore otherwise);
 

@@ -54,7 +54,7 @@ Model gemma2(HfKeys& keys) {
 
 Model gemma3(HfKeys& keys) {
   Model model = gemma(keys, {.kv_heads = 4, .head_dim = 256}, 262208);
-  model.qk_norm = true;
+  model.qk_norm = QkNorm::kPerHead;
   model.full_attention_every = keys.size_or("sliding_window_pattern", kMaxLayers,
                                             keys.size_or("_sliding_window_pattern", kMaxLayers, 6), 1);
   return model;

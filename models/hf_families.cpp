@@ -52,7 +52,7 @@ Model phimoe(HfKeys& keys) {
 
 Model olmoe(HfKeys& keys) {
   Model model = attention_decoder(keys);
-  model.qk_norm = true;
+  model.qk_norm = QkNorm::kPerLayer;
   model.experts.routed = keys.size("num_experts", kMaxExperts);
   model.experts.active = keys.size("num_experts_per_tok", kMaxExperts);
   width_of_experts(keys, model);
@@ -101,7 +101,7 @@ Model deepseek_v4(HfKeys& keys) {
 
 Model glm4_moe(HfKeys& keys) {
   Model model = attention_decoder(keys, {.kv_heads = 8});
-  model.qk_norm = keys.flag_or("use_qk_norm", false);
+  model.qk_norm = head_norm(keys);
   deepseek_experts(keys, model, {.first_dense = 1});
   return model;
 }
@@ -112,7 +112,7 @@ Model bailing_moe(HfKeys& keys) {
   Model model = decoder(keys);
   grouped_attention(keys, model, {.kv_heads = keys.size("num_key_value_heads", kMaxHeads)});
   if (keys.flag_or("use_qkv_bias", false)) model.biases = Biases::kQkv;
-  model.qk_norm = keys.flag_or("use_qk_norm", false);
+  model.qk_norm = head_norm(keys);
   model.mtp_layers = keys.size_or("num_nextn_predict_layers", 100, 0);
   Experts& experts = model.experts;
   experts.routed = keys.size("num_experts", kMaxExperts);
@@ -142,7 +142,7 @@ Model qwen2(HfKeys& keys) {
 
 Model normed_qwen(HfKeys& keys, const HeadDefaults& family) {
   Model model = attention_decoder(keys, family);
-  model.qk_norm = true;
+  model.qk_norm = QkNorm::kPerHead;
   upper_windows(keys, model);
   return model;
 }
@@ -246,7 +246,7 @@ Model llama4(HfKeys& keys) {
 
 Model hunyuan(HfKeys& keys) {
   Model model = attention_decoder(keys);
-  model.qk_norm = keys.flag_or("use_qk_norm", false);
+  model.qk_norm = head_norm(keys);
   Experts& experts = model.experts;
   experts.routed = keys.uniform_or("num_experts", kMaxExperts, 0);
   if (experts.routed <= 1) experts.routed = 0;
@@ -274,7 +274,7 @@ Model hunyuan(HfKeys& keys) {
 Model minimax_m2(HfKeys& keys) {
   Model model = attention_decoder(keys, {.kv_heads = 8, .head_dim = 128});
   local_experts(keys, model);
-  model.qk_norm = keys.flag_or("use_qk_norm", false);
+  all_heads_norm(keys, model);
   model.mtp_layers = keys.flag_or("use_mtp", false) ? keys.size_or("num_mtp_modules", 100, 0) : 0;
   gate_score(keys, model, GateScore::kSigmoid);
   const std::vector<int> kinds = keys.sizes("attn_type_list", 1);
@@ -331,7 +331,7 @@ Model deepseek(HfKeys& keys) {
 
 Model dots1(HfKeys& keys) {
   Model model = attention_decoder(keys);
-  model.qk_norm = true;
+  model.qk_norm = QkNorm::kPerHead;
   deepseek_experts(keys, model, {});
   return model;
 }

@@ -129,12 +129,13 @@ Flops op_flops(OpKind kind, const Shape& shape) {
 
     case OpKind::kEmbeddingGrad:
       return {x.m * x.k};  // one addition
-    case OpKind::kNorm:
-      return {(shape.k == 1 ? 9 : 4) *
-              elements};  // square, add, times 1/rms, times w; silu(z) and its product
+    case OpKind::kNorm:    // square, add, times 1/rms, times w; silu(z) and its product
+      return {(shape.k == kOfSharedRows ? 2 : shape.k == 1 ? 9 : 4) * elements};
     // square, add; xhat = x/rms; g = dy*w; sum of g*xhat (2); (g - xhat*mean)/rms (3); dw += dy*xhat (2)
     case OpKind::kNormGrad:
-      return {11 * elements};
+      return {(shape.k == kOfSharedRows ? 7 : 11) * elements};
+    case OpKind::kRowMeans:
+      return {(shape.k == 1 ? 3 : 2) * elements};
     // (a, b) -> (a cos - b sin, a sin + b cos): six operations for two elements
     case OpKind::kRotary:
     case OpKind::kRotaryGrad:
@@ -261,9 +262,13 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kGroupedGemmWgrad:
       return {(x.m + x.n) * x.k * in + std::min(x.groups, x.k) * elements * 2 * element_bytes(summed)};
     case OpKind::kNorm:
-      return {elements * ((shape.k == 1 ? 3 : 2) * out + fused_copy_bytes(dtype)) + x.n * out};
+      return {elements * ((shape.k == 1 ? 3 : 2) * out + fused_copy_bytes(dtype)) + x.n * out +
+              (shape.k == kOfSharedRows ? x.m * kWordBytes : 0)};
     case OpKind::kNormGrad:
-      return {elements * 3 * out + x.n * (out + kAccumulateBytes)};
+      return {elements * 3 * out + x.n * (out + kAccumulateBytes) +
+              (shape.k == kOfSharedRows ? 2 * x.m * kWordBytes : 0)};
+    case OpKind::kRowMeans:
+      return {(elements + (shape.k == 1 ? elements + x.n : 0)) * out + x.m * kWordBytes};
     case OpKind::kRotary:
     case OpKind::kRotaryGrad:
       return {elements * 2 * out};

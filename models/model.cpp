@@ -92,13 +92,17 @@ double norm(const Model& model, double width) {
   return (model.layer_norm ? 2 : 1) * width;
 }
 
+double qk_norms(const Model& model) {
+  const double heads[] = {0, 2, 1.0 * model.heads + model.kv_heads};
+  return heads[static_cast<int>(model.qk_norm)] * model.key_head_dim();
+}
+
 double layer_norms(const Model& model, int layer) {
   double sum = 2 * norm(model, model.hidden);
   if (model.is_delta_layer(layer)) return sum;
   if (model.attention == AttentionKind::kMla)
     sum += model.mla.q_rank + model.mla.kv_rank + 2.0 * model.indexer.head_dim;  // the indexer's: and a bias
-  if (model.qk_norm) sum += 2.0 * model.key_head_dim();
-  return sum;
+  return sum + qk_norms(model);
 }
 
 // The module of DeepSeek-V3, section 2.2: norms of the hidden state and of the next token's embedding, a

@@ -19,6 +19,13 @@ enum class GateScore : std::uint8_t { kSoftmax, kSigmoid };
 // but not computed.
 enum class Biases : std::uint8_t { kNone, kQkv, kAll };
 
+// RMSNorm of queries and of keys before positions turn them.
+enum class QkNorm : std::uint8_t {
+  kNone,
+  kPerHead,   // of each head by itself, all with the weights of one (Qwen3)
+  kPerLayer,  // of a row of all heads together, each column with a weight of its own (OLMoE, MiniMax-M2)
+};
+
 struct Mla {       // DeepSeek-V2, section 2.1
   int q_rank = 0;  // 0: queries are projected directly
   int kv_rank = 0;
@@ -117,7 +124,7 @@ struct Model {
   DeltaNet delta = {};
   int kv_share = 1;  // so many consecutive layers share one set of keys and values
   Biases biases = Biases::kNone;
-  bool qk_norm = false;       // RMSNorm of the queries and keys of each head
+  QkNorm qk_norm = QkNorm::kNone;
   bool output_gate = false;   // attention times the sigmoid of a gate that the query map gives beside queries
   int rotary_dim = 0;         // columns of each head that positions turn; 0: all of head_dim
   bool layer_norm = false;    // norms with a mean and a bias (GPT); false: RMSNorm

@@ -26,6 +26,8 @@ std::string_view to_string(OpKind kind) {
       return "norm";
     case OpKind::kNormGrad:
       return "norm_grad";
+    case OpKind::kRowMeans:
+      return "row_means";
     case OpKind::kRotary:
       return "rotary";
     case OpKind::kRotaryGrad:

@@ -27,9 +27,13 @@ enum class OpKind : std::uint8_t {
                  // says
   kGroupedGemmDgrad,  // dy[m,k], W[groups,k,n] -> dx[m,n]
   kGroupedGemmWgrad,  // dy[k,m], x[k,n] -> dW[groups,m,n] +=; k = rows over all experts
-  kNorm,      // RMSNorm: x[m,n], w[n] -> y[m,n] (, the same quantised, fused); tensors of heads: m = rows *
-              // heads, flat. k = 1: x, w, z[m,n] -> y times silu(z)
-  kNormGrad,  // dy[m,n], x[m,n], w[n] -> dx[m,n], dw[n] +=
+  kNorm,  // RMSNorm: x[m,n], w[n] -> y[m,n] (, the same quantised, fused); tensors of heads: m = rows *
+          // heads, flat. k = 1: x, w, z[m,n] -> y times silu(z); k = 2 (kOfSharedRows): x, w, means[m,.] ->
+          // y: of rows whose columns ranks share, the mean of all squares of each in column kv_heads of means
+  kNormGrad,  // dy[m,n], x[m,n], w[n] -> dx[m,n], dw[n] +=; k = 2: dy, x, w, means[m,.], projections[m,.] ->
+              // the same, projections being means of dy*x*w of whole rows
+  kRowMeans,  // x[m,.] x count -> means[m,count]: of each one's rows the mean of squares, times scale; k = 1:
+              // (dy[m,.], x[m,.], w[.]) x count -> means of dy*x*w; n: columns of all x together
   kRotary,  // x[m,n] -> y[m,n]: rotates the last head_dim columns of each of `heads` heads (n/heads columns a
             // head); columns (i, i + head_dim/2) by position * frequency i (models/constants.h), position =
             // row in its sequence, as in kInput; of a batch: the position that the batch gives the row
@@ -163,6 +167,9 @@ constexpr bool is_collective(OpKind kind) {
 }
 // Shape::k of an activation that multiplies each row by the sigmoid of its own gate.
 inline constexpr std::int64_t kGateOfRows = 4;
+
+// Shape::k of a norm that is told the means of its rows.
+inline constexpr std::int64_t kOfSharedRows = 2;
 
 // Shape::heads of a product whose kernel adds a bias at its end, or sums a bias's gradient on its way.
 inline constexpr std::int32_t kWithBias = 1;

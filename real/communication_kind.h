@@ -45,6 +45,7 @@ void communicate_as(OpKind kind, Member& member) {
     case OpKind::kGroupedGemmWgrad:
     case OpKind::kNorm:
     case OpKind::kNormGrad:
+    case OpKind::kRowMeans:
     case OpKind::kRotary:
     case OpKind::kRotaryGrad:
     case OpKind::kAttention:

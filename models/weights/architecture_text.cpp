@@ -131,7 +131,10 @@ std::string architecture_text(const Model& model) {
   text.flag("gated", model.gated);
   text.flag("tied_embeddings", model.tied_embeddings);
   text.text("biases", name_of(model.biases));
-  text.flag("qk_norm", model.qk_norm);
+  if (model.qk_norm == QkNorm::kPerLayer)
+    text.text("qk_norm", "per_layer");
+  else
+    text.flag("qk_norm", model.qk_norm == QkNorm::kPerHead);
   text.text("norm", model.layer_norm ? "layer" : "rms");
   return text.str();
 }

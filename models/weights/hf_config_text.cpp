@@ -20,8 +20,8 @@ using namespace std::string_view_literals;
 constexpr std::string_view kMixtralLike[] = {"mixtral", "minimax_m2"};
 constexpr std::string_view kOneShared[] = {"qwen2_moe"};
 // Plain ones first; Llama's biases have one more, of the output map, than Qwen2's.
-constexpr std::string_view kUsual[] = {"qwen2",       "llama",       "mistral",   "qwen3",
-                                       "deepseek_v3", "deepseek_v2", "qwen3_moe", "glm4_moe"};
+constexpr std::string_view kUsual[] = {"qwen2",       "llama",     "mistral",  "qwen3", "deepseek_v3",
+                                       "deepseek_v2", "qwen3_moe", "glm4_moe", "olmoe"};
 
 std::span<const std::string_view> families_of(WeightNaming naming) {
   switch (naming) {
@@ -67,7 +67,9 @@ void write_attention(const Model& model, ConfigText& text) {
   }
   text.number("head_dim", model.head_dim);
   text.number_or_null("sliding_window", model.sliding_window);
-  text.flag("use_qk_norm", model.qk_norm);
+  text.flag("use_qk_norm", model.qk_norm != QkNorm::kNone);
+  if (model.qk_norm != QkNorm::kNone)
+    text.row("qk_norm_type", model.qk_norm == QkNorm::kPerHead ? "\"per_head\"" : "\"per_layer\"");
 }
 
 // Families call the same by several names; each reads its own.

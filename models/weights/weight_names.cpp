@@ -52,8 +52,10 @@ std::string_view plain_name(WeightPart part) {
     case WeightPart::kOutputBias:
       return "self_attn.o_proj.bias";
     case WeightPart::kHeadQueryNorm:
+    case WeightPart::kQueryRowNorm:
       return "self_attn.q_norm.weight";
     case WeightPart::kHeadKeyNorm:
+    case WeightPart::kKeyRowNorm:
       return "self_attn.k_norm.weight";
     case WeightPart::kRotaryFrequencies:
       return "self_attn.rotary_emb.inv_freq";
@@ -169,9 +171,13 @@ class WeightList {
       add(WeightPart::kValueBias, {keys});
       add(WeightPart::kOutputBias, {h}, true);  // Llama's "attention_bias" has it, Qwen2 has not
     }
-    if (model_.qk_norm) {
+    if (model_.qk_norm == QkNorm::kPerHead) {
       add(WeightPart::kHeadQueryNorm, {d});
       add(WeightPart::kHeadKeyNorm, {d});
+    }
+    if (model_.qk_norm == QkNorm::kPerLayer) {
+      add(WeightPart::kQueryRowNorm, {queries});
+      add(WeightPart::kKeyRowNorm, {keys});
     }
     add(WeightPart::kRotaryFrequencies, {d / 2}, true);  // a constant that early Llama checkpoints hold
   }
@@ -246,6 +252,8 @@ WeightCut cut_of(WeightPart part) {
     case WeightPart::kQueryBias:
     case WeightPart::kKeyBias:
     case WeightPart::kValueBias:
+    case WeightPart::kQueryRowNorm:
+    case WeightPart::kKeyRowNorm:
     case WeightPart::kGate:
     case WeightPart::kUp:
     case WeightPart::kMtpEmbedding:

@@ -40,7 +40,9 @@ enum class WeightPart : std::uint8_t {
   kValueBias,
   kOutputBias,
   kHeadQueryNorm,
-  kHeadKeyNorm,
+  kHeadKeyNorm,  // of each head
+  kQueryRowNorm,
+  kKeyRowNorm,  // of all heads together
   kRotaryFrequencies,
   kMlpNorm,
   kGate,

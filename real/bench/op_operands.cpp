@@ -124,6 +124,8 @@ class Operands {
     if (query_.kind == OpKind::kNormGrad) in(matrix(s_.m, s_.n, result_));
     in(matrix(s_.m, s_.n, result_)), in(matrix(1, s_.n, result_)), out(matrix(s_.m, s_.n, result_));
     if (query_.kind == OpKind::kNorm && s_.k == 1) in(matrix(s_.m, s_.n, result_));
+    const int means = s_.k != kOfSharedRows ? 0 : query_.kind == OpKind::kNorm ? 1 : 2;
+    for (int i = 0; i < means; ++i) in(positive(s_.m, 2));
     if (query_.kind == OpKind::kNormGrad) out(sum(1, s_.n));
     if (query_.kind == OpKind::kNorm && is_quantised(d_)) out(matrix(s_.m, s_.n, d_));
     return take();
@@ -248,6 +250,12 @@ class Operands {
   }
 
   OpOperands of_largest() { return in(matrix(s_.m, s_.n, d_)), out(matrix(1, 1, kFp32)), take(); }
+  OpOperands of_row_means() {
+    if (s_.k == 1) in(matrix(s_.m, s_.n, result_));
+    in(matrix(s_.m, s_.n, result_)), out(matrix(s_.m, 1, kFp32));
+    if (s_.k == 1) in(matrix(1, s_.n, result_));
+    return take();
+  }
 
   OpOperands of_squares() {
     OperandSpec squares = matrix(1, 1, kFp32);
@@ -357,6 +365,8 @@ OpOperands operands_of(const CostQuery& query) {
       return operands.of_squares();
     case OpKind::kLargest:
       return operands.of_largest();
+    case OpKind::kRowMeans:
+      return operands.of_row_means();
     case OpKind::kCacheAppend:
     case OpKind::kPagedAttention:
     case OpKind::kIndexScores:
@@ -384,17 +394,6 @@ OpOperands operands_of(const CostQuery& query) {
       break;
   }
   CHECK(false, fmt::format("{} does not compute", to_string(query.kind)));
-}
-
-std::string describe(const CostQuery& query) {
-  const Shape& s = query.shape;
-  std::string text = fmt::format("{} of m {}", to_string(query.kind), s.m);
-  const auto add = [&](std::string_view name, std::int64_t value) {
-    if (value != 0) text += fmt::format(", {} {}", name, value);
-  };
-  add("n", s.n), add("k", s.k), add("groups", s.groups), add("heads", s.heads), add("head_dim", s.head_dim);
-  add("kv", s.kv), add("window", s.window);
-  return fmt::format("{} in {}", text, to_string(query.dtype));
 }
 
 }  // namespace moebius

@@ -42,10 +42,16 @@ Operand by_rows_of(const Operand& x, const Operand& weight) {
   return rows;
 }
 
+// Of an op that is told the means of its rows.
+Operand known_means(DeviceOp& c, int input) {
+  return c.shape().k == kOfSharedRows ? c.in(input) : Operand();
+}
+
 void norm(DeviceOp& c) {
   const Operand x = c.in(0), w = c.in(1), y = c.out(0, x.rows, x.columns);
   const Operand gate = c.shape().k == 1 ? by_rows_of(c.in(2), w) : Operand();
-  const Norm what{by_rows_of(x, w), w, c.options().constants.norm_epsilon, gate};
+  const Norm what{by_rows_of(x, w),  w, c.options().constants.norm_epsilon, gate, known_means(c, 2),
+                  c.shape().kv_heads};
   if (c.op().num_outputs == 1) return rms_norm(c.stream(), what, by_rows_of(y, w));
   CHECK(x.columns == w.columns, "norms of heads are not quantised");
   rms_norm_quantised(c.stream(), what, y, quantised_copy(c, y));
@@ -61,7 +67,21 @@ void norm_grad(DeviceOp& c) {
                              .dweight = c.edit(1),
                              .inverse_rms = c.scratch(rows.rows, 1),
                              .parts = c.scratch(w.columns, norm_grad_parts(rows.rows)),
-                             .epsilon = c.options().constants.norm_epsilon});
+                             .epsilon = c.options().constants.norm_epsilon,
+                             .means = known_means(c, 3),
+                             .projections = known_means(c, 4),
+                             .column = c.shape().kv_heads});
+}
+
+void row_means_of(DeviceOp& c) {
+  const int step = c.shape().k == 1 ? 3 : 1;
+  RowMeans what{.count = c.op().num_inputs / step, .scale = c.op().scale};
+  CHECK(what.count <= std::ssize(what.of), fmt::format("means of {} tensors", what.count));
+  for (int i = 0; i < what.count; ++i) {
+    what.of[i] =
+        step == 1 ? RowMeans::Of{c.in(i)} : RowMeans::Of{c.in(3 * i + 1), c.in(3 * i), c.in(3 * i + 2)};
+  }
+  row_means(c.stream(), what, c.out(0, what.of[0].x.rows, what.count));
 }
 
 bool gated(const DeviceOp& c) {
@@ -159,6 +179,8 @@ void compute(DeviceOp& c) {
       return norm(c);
     case OpKind::kNormGrad:
       return norm_grad(c);
+    case OpKind::kRowMeans:
+      return row_means_of(c);
     case OpKind::kActivation:
       return activate(c);
     case OpKind::kActivationGrad:

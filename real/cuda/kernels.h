@@ -112,6 +112,9 @@ struct Norm {
   Operand x, weight;
   double epsilon = 1e-6;
   Operand gate = {};  // with data: y times its silu; not quantised
+  // With data: the mean square of each row, in this column of it; else it is found.
+  Operand means = {};
+  std::int64_t column = 0;
 };
 void rms_norm(Stream stream, const Norm& norm, const Operand& y);
 // The same, and a quantised copy (kFp8Rows) of what y was before it was rounded.
@@ -123,6 +126,9 @@ struct NormGrad {
   Operand inverse_rms;  // [rows, 1] FP32, written: scratch
   Operand parts;        // [columns, norm_grad_parts(rows)] FP32, written: scratch
   double epsilon = 1e-6;
+  // With data: means of x*x and of dy*x*weight of each row, in this column of both; else they are found.
+  Operand means = {}, projections = {};
+  std::int64_t column = 0;
 };
 // The gradient of the weight is summed over so many parts of the rows.
 inline std::int64_t norm_grad_parts(std::int64_t rows) {
@@ -130,6 +136,17 @@ inline std::int64_t norm_grad_parts(std::int64_t rows) {
   return std::clamp<std::int64_t>(rows / kLeastRows, 1, kMostParts);
 }
 void rms_norm_grad(Stream stream, const NormGrad& grad);
+
+// Means of each row times `scale`, of one or two tensors: of x*x, or, where dy has data, of dy*x*weight.
+struct RowMeans {
+  struct Of {
+    Operand x, dy = {}, weight = {};
+  };
+  Of of[2] = {};
+  std::int64_t count = 1;
+  double scale = 1;
+};
+void row_means(Stream stream, const RowMeans& what, const Operand& means);
 
 struct Rotation {
   std::int64_t heads = 1, rotated = 0, sequence_rows = 0, first_position = 0;

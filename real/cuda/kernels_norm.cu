@@ -15,11 +15,17 @@ MOEBIUS_DEVICE float inverse_rms(const Team& team, const Operand& x, std::int64_
   return static_cast<float>(1 / sqrt(squares / static_cast<double>(x.columns) + epsilon));
 }
 
+// As inverse_rms, or by the mean that is known.
+MOEBIUS_DEVICE float inverse_rms(const Team& team, const Norm& n, std::int64_t row) {
+  if (n.means.data == nullptr) return inverse_rms(team, n.x, row, n.epsilon);
+  return static_cast<float>(1 / sqrt(static_cast<double>(load(n.means, row, n.column)) + n.epsilon));
+}
+
 struct NormRow {
   Norm n;
   Operand y;
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
-    const float scale = inverse_rms(team, n.x, row, n.epsilon);
+    const float scale = inverse_rms(team, n, row);
     team.each(n.x.columns, [&](std::int64_t c) {
       const float z = n.gate.data == nullptr ? 0 : load(n.gate, row, c);
       const float gate = n.gate.data == nullptr ? 1 : z / (1 + expf(-z));
@@ -33,7 +39,7 @@ struct NormQuantised {
   Norm n;
   Operand y, codes;
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
-    const float scale = inverse_rms(team, n.x, row, n.epsilon);
+    const float scale = inverse_rms(team, n, row);
     quantise_row(team, codes, row, [&](std::int64_t c) {
       const float value = load(n.x, row, c) * scale * load(n.weight, c);
       store(y, row * n.x.columns + c, value);
@@ -46,11 +52,16 @@ struct NormQuantised {
 struct NormGradRow {
   NormGrad g;
   MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
-    const double r = inverse_rms(team, g.x, row, g.epsilon);
-    const double projection = team.sum<double>(g.x.columns, [&](std::int64_t c) {
-      return static_cast<double>(load(g.dy, row, c)) * load(g.weight, c) * load(g.x, row, c);
-    });
-    const auto pull = static_cast<float>(projection * r * r * r / static_cast<double>(g.x.columns));
+    const double r = inverse_rms(team, Norm{g.x, g.weight, g.epsilon, {}, g.means, g.column}, row);
+    const double projection = g.projections.data == nullptr
+                                  ? team.sum<double>(g.x.columns,
+                                                     [&](std::int64_t c) {
+                                                       return static_cast<double>(load(g.dy, row, c)) *
+                                                              load(g.weight, c) * load(g.x, row, c);
+                                                     }) /
+                                        static_cast<double>(g.x.columns)
+                                  : load(g.projections, row, g.column);
+    const auto pull = static_cast<float>(projection * r * r * r);
     const auto scale = static_cast<float>(r);
     team.each(g.x.columns, [&](std::int64_t c) {
       store(g.dx, row * g.x.columns + c,
@@ -169,6 +180,25 @@ struct NormGradColumn {
   }
 };
 
+// Of one row.
+struct RowMean {
+  RowMeans of;
+  Operand means;
+  MOEBIUS_DEVICE void operator()(const Team& team, std::int64_t row) const {
+    for (std::int64_t i = 0; i < of.count; ++i) {
+      const RowMeans::Of& o = of.of[i];
+      const double sum = team.sum<double>(o.x.columns, [&](std::int64_t c) {
+        const double x = load(o.x, row, c);
+        return o.dy.data == nullptr ? x * x : x * load(o.dy, row, c) * load(o.weight, c);
+      });
+      team.each(1, [&](std::int64_t) {
+        store(means, row * of.count + i,
+              static_cast<float>(sum / static_cast<double>(o.x.columns) * of.scale));
+      });
+    }
+  }
+};
+
 // A pair of columns that turn, in all heads of a row; or a column of them that stays.
 struct Rotate {
   Rotation r;
@@ -212,8 +242,8 @@ struct Rotate {
 }  // namespace
 
 void rms_norm(Stream stream, const Norm& norm, const Operand& y) {
-  const bool eights =
-      norm.gate.data == nullptr && rows_in_eights(norm.x) && rows_in_eights(y) && in_eights(norm.weight);
+  const bool eights = norm.gate.data == nullptr && norm.means.data == nullptr && rows_in_eights(norm.x) &&
+                      rows_in_eights(y) && in_eights(norm.weight);
   if (!eights) return launch_teams(stream, norm.x.rows, NormRow{norm, y});
   launch_teams(stream, items_by_warps(norm.x.rows), NormRowsByWarps{norm, y});
 }
@@ -223,8 +253,8 @@ void rms_norm_quantised(Stream stream, const Norm& norm, const Operand& y, const
 }
 
 void rms_norm_grad(Stream stream, const NormGrad& grad) {
-  const bool eights =
-      rows_in_eights(grad.x) && rows_in_eights(grad.dy) && rows_in_eights(grad.dx) && in_eights(grad.weight);
+  const bool eights = grad.means.data == nullptr && rows_in_eights(grad.x) && rows_in_eights(grad.dy) &&
+                      rows_in_eights(grad.dx) && in_eights(grad.weight);
   if (eights) {
     launch_teams(stream, items_by_warps(grad.x.rows), NormGradRowsByWarps{grad});
   } else {
@@ -232,6 +262,10 @@ void rms_norm_grad(Stream stream, const NormGrad& grad) {
   }
   launch_teams(stream, grad.parts.columns, NormGradPart{grad});
   launch_teams(stream, grad.x.columns, NormGradColumn{grad});
+}
+
+void row_means(Stream stream, const RowMeans& what, const Operand& means) {
+  launch_teams(stream, means.rows, RowMean{what, means});
 }
 
 void rotate(Stream stream, const Rotation& rotation, const Operand& x, const Operand& y) {

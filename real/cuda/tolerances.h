@@ -70,6 +70,7 @@ constexpr Closeness closeness_of(OpKind kind) {
     case OpKind::kGroupedGemmDgrad:
     case OpKind::kGroupedGemmWgrad:
     case OpKind::kSumSquares:
+    case OpKind::kRowMeans:
     case OpKind::kNormGrad:  // the weight's gradient sums over rows
     case OpKind::kAttention:
     case OpKind::kAttentionGrad:

@@ -80,11 +80,25 @@ void write_copies(OpContext<Real>& c, const Matrix<Real>& y) {
   if (c.op().num_outputs > 2) write_by_columns(c, 2, y);
 }
 
+// Of queries or keys, of a tensor with both.
+template <class Real>
+std::vector<double> known_means(OpContext<Real>& c, int input) {
+  const Matrix<Real>& both = c.in(input);
+  std::vector<double> means;
+  for (std::int64_t row = 0; row < both.rows; ++row) means.push_back(both.row(row)[c.shape().kv_heads]);
+  return means;
+}
+
 template <class Real>
 void norm(OpContext<Real>& c) {
   const Matrix<Real>& x = c.in(0);
+  const double epsilon = c.options().constants.norm_epsilon;
   Matrix<Real> y(x.rows, x.columns);
-  rms_norm<Real>(x.view(), c.in(1).view(), y.view(), c.options().constants.norm_epsilon);
+  if (c.shape().k == kOfSharedRows) {
+    rms_norm<Real>(x.view(), c.in(1).view(), known_means(c, 2), y.view(), epsilon);
+  } else {
+    rms_norm<Real>(x.view(), c.in(1).view(), y.view(), epsilon);
+  }
   if (c.shape().k == 1) gate_by_silu<Real>(c.in(2).view(), y.view());
   write_copies(c, y);
   c.out(0, std::move(y));
@@ -95,8 +109,13 @@ void norm_grad(OpContext<Real>& c) {
   const Matrix<Real>&dy = c.in(0), &x = c.in(1);
   Matrix<Real> dx(x.rows, x.columns);
   const auto add_to = [&](Matrix<Real>& dw) {
-    rms_norm_grad<Real>(dy.view(), x.view(), c.in(2).view(), {dx.view(), dw.view()},
-                        c.options().constants.norm_epsilon);
+    const NormGradient<Real> gradient{dx.view(), dw.view()};
+    const double epsilon = c.options().constants.norm_epsilon;
+    if (c.shape().k != kOfSharedRows)
+      return rms_norm_grad<Real>(dy.view(), x.view(), c.in(2).view(), gradient, epsilon);
+    const std::vector<double> squares = known_means(c, 3), projections = known_means(c, 4);
+    rms_norm_grad<Real>(dy.view(), x.view(), c.in(2).view(), KnownMeans{squares, projections}, gradient,
+                        epsilon);
   };
   if (c.op().num_outputs > 1) {
     c.accumulate(1, add_to);
@@ -105,6 +124,22 @@ void norm_grad(OpContext<Real>& c) {
     add_to(unread);
   }
   c.out(0, std::move(dx));
+}
+
+template <class Real>
+void row_means(OpContext<Real>& c) {
+  const int step = c.shape().k == 1 ? 3 : 1, count = c.op().num_inputs / step;
+  Matrix<Real> means(c.in(0).rows, count);
+  for (int i = 0; i < count; ++i) {
+    const Matrix<Real>& first = c.in(step * i);
+    const std::vector<double> found =
+        step == 1
+            ? mean_squares<Real>(first.view(), first.columns)
+            : mean_projections<Real>(first.view(), c.in(step * i + 1).view(), c.in(step * i + 2).view());
+    for (std::int64_t row = 0; row < means.rows; ++row)
+      means.row(row)[i] = static_cast<Real>(found[row] * c.op().scale);
+  }
+  c.out(0, std::move(means));
 }
 
 template <class Real>
@@ -247,6 +282,9 @@ double compute(OpContext<Real>& c) {
       return 0;
     case OpKind::kNormGrad:
       norm_grad(c);
+      return 0;
+    case OpKind::kRowMeans:
+      row_means(c);
       return 0;
     case OpKind::kActivation:
       activate(c);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "models/constants.h"
 
@@ -15,6 +16,11 @@ template <class Real>
 void rms_norm(std::span<const Real> x, std::span<const Real> weight, std::span<Real> y,
               double epsilon = kNormEpsilon);
 
+// The same with the means of x^2 known, of rows whose columns ranks share.
+template <class Real>
+void rms_norm(std::span<const Real> x, std::span<const Real> weight, std::span<const double> mean_squares,
+              std::span<Real> y, double epsilon);
+
 template <class Real>
 struct NormGradient {
   std::span<Real> dx;       // overwritten
@@ -23,6 +29,20 @@ struct NormGradient {
 template <class Real>
 void rms_norm_grad(std::span<const Real> dy, std::span<const Real> x, std::span<const Real> weight,
                    const NormGradient<Real>& gradient, double epsilon = kNormEpsilon);
+// The same with the means of x^2 and of dy*x*weight known.
+struct KnownMeans {
+  std::span<const double> squares, projections;
+};
+template <class Real>
+void rms_norm_grad(std::span<const Real> dy, std::span<const Real> x, std::span<const Real> weight,
+                   const KnownMeans& means, const NormGradient<Real>& gradient, double epsilon);
+
+// Of each row of so many columns the mean of x^2, and of dy*x*weight.
+template <class Real>
+std::vector<double> mean_squares(std::span<const Real> x, std::size_t columns);
+template <class Real>
+std::vector<double> mean_projections(std::span<const Real> dy, std::span<const Real> x,
+                                     std::span<const Real> weight);
 
 // Rows are positions first_position, first_position+1, ... of sequences of `sequence_rows` rows each; the
 // last `rotated` columns of each of `heads` equal column blocks turn, (i, i + rotated/2) as a pair by

@@ -59,11 +59,20 @@ double loss_with(const TrainingJob& job, const std::vector<int>& replicas, std::
   return run.run().loss(0);
 }
 
+// Norms of other columns start from the same numbers.
+std::int64_t first_column_of(const HostExecutor<double>& executor, int rank, std::uint32_t key) {
+  for (const auto& weight : executor.held(rank, MemoryKind::kWeights))
+    if (weight.tensor.key == key) return weight.tensor.first_column;
+  return 0;
+}
+
 // Ranks that hold what rank 0 holds; other shards start from other numbers.
 std::vector<int> replicas_of(const HostExecutor<double>& executor, int ranks, std::uint32_t key) {
   std::vector<int> replicas;
   for (int rank = 0; rank < ranks; ++rank) {
-    if (executor.tensor(rank, key) == executor.tensor(0, key)) replicas.push_back(rank);
+    if (executor.tensor(rank, key) == executor.tensor(0, key) &&
+        first_column_of(executor, rank, key) == first_column_of(executor, 0, key))
+      replicas.push_back(rank);
   }
   return replicas;
 }
@@ -192,7 +201,7 @@ TEST_CASE("the same on ranks that share experts, sequences' rows and layers") {
 
 TEST_CASE("norms of heads and stretched positions on tensor-parallel ranks: gradients agree") {
   TrainingJob job = small_job(small_model(AttentionKind::kGqa));
-  job.model.qk_norm = true;
+  job.model.qk_norm = QkNorm::kPerHead;
   job.model.experts = {};
   const Constants constants{.rotary = {.base = 500, .factor = 8, .low = 1, .high = 3, .magnitude = 1.3},
                             .score_scale = 0.7,
@@ -201,6 +210,20 @@ TEST_CASE("norms of heads and stretched positions on tensor-parallel ranks: grad
     job.plan.tp = tp;
     require_gradients(job, constants);
   }
+}
+
+TEST_CASE("norms of all heads together on ranks that have some of them each: gradients agree") {
+  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
+  job.model.qk_norm = QkNorm::kPerLayer;
+  job.model.experts = {};
+  const Constants constants{.rotary = {.base = 1e3}, .norm_epsilon = 1e-3};
+  for (const int tp : {1, 2}) {
+    job.plan.tp = tp;
+    require_gradients(job, constants);
+  }
+  job.plan.sequence_parallel = true;
+  job.plan.recompute = RecomputePolicy::kFull;
+  require_gradients(job, constants);
 }
 
 TEST_CASE("heads that positions turn in part: gradients of every parameter agree with finite differences") {

@@ -154,9 +154,10 @@ class ReferenceModel {
     const auto d = static_cast<std::size_t>(model_.head_dim);
     Rows q = linear(x, at + "q_proj.weight"), k = linear(x, at + "k_proj.weight"),
          v = linear(x, at + "v_proj.weight");
-    if (model_.qk_norm) {
-      norm_heads(q, d, at + "q_norm.weight");
-      norm_heads(k, d, at + "k_norm.weight");
+    if (model_.qk_norm != QkNorm::kNone) {
+      const bool heads = model_.qk_norm == QkNorm::kPerHead;
+      norm_heads(q, heads ? d : q[0].size(), at + "q_norm.weight");
+      norm_heads(k, heads ? d : k[0].size(), at + "k_norm.weight");
     }
     for (int h = 0; h < model_.heads; ++h) rotate(q, h * d, d, false);
     for (int h = 0; h < model_.kv_heads; ++h) rotate(k, h * d, d, false);

@@ -118,10 +118,21 @@ TEST_CASE("answers from Hugging Face weights are those of their modelling code: 
 
 TEST_CASE("the same answers: Qwen3's norms of heads and a base of a million and another epsilon") {
   Model qwen = grouped_model();
-  qwen.qk_norm = true;
+  qwen.qk_norm = QkNorm::kPerHead;
   const Constants constants{.rotary = {.base = 1e6}, .norm_epsilon = 1e-2};
   require_reference_answers({qwen, constants});
   require_reference_answers({qwen, constants, 2});
+}
+
+// A rank has some heads of each row, whose mean square it takes with the others.
+TEST_CASE("the same answers: norms of all heads together, OLMoE's and MiniMax-M2's") {
+  Model olmoe = grouped_model();
+  olmoe.qk_norm = QkNorm::kPerLayer;
+  const Constants constants{.rotary = {.base = 1e6}, .norm_epsilon = 1e-2};
+  for (const int tp : {1, 2}) require_reference_answers({olmoe, constants, tp});
+  olmoe.attention = AttentionKind::kMha;
+  olmoe.kv_heads = olmoe.heads;
+  require_reference_answers({olmoe, constants, olmoe.heads});
 }
 
 // Each of two ranks sends half of the rows of its replica to experts on four.

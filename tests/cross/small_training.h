@@ -48,7 +48,8 @@ inline Model small_delta_model() {
   model.id = "small with delta networks";
   model.layers = 3;
   model.full_attention_every = 3;
-  model.qk_norm = model.output_gate = true;
+  model.qk_norm = QkNorm::kPerHead;
+  model.output_gate = true;
   model.rotary_dim = 4;
   model.delta = {.key_heads = 2, .value_heads = 4, .key_dim = 6, .value_dim = 10, .convolution = 4};
   return model;

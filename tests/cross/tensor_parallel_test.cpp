@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "real/initial_values.h"
 #include "tests/cross/exact_losses.h"
 
 namespace moebius {
@@ -28,6 +29,16 @@ TrainingJob queries_without_latent() {
   job.workload.steps = 3;
   job.workload.micro_batch = 2;
   return job;
+}
+
+// From the same numbers whatever ranks share heads.
+std::vector<double> losses_by_matrix(const TrainingJob& job) {
+  HostOptions options;
+  options.exact = true;
+  options.stacked = [&model = job.model](const Tensor& of) { return stacked_rows(of, model); };
+  SmallRun<double> run(job, options);
+  const HostExecutor<double>& executor = run.run();
+  return {executor.loss(0), executor.loss(1), executor.loss(2)};
 }
 
 }  // namespace
@@ -55,6 +66,30 @@ TEST_CASE("queries without a latent have the same loss on tensor-parallel ranks"
       changed.plan.recompute_ops = {RecomputeOp::kNorm, RecomputeOp::kQkv};
     });
   }
+}
+
+TEST_CASE("norms of all heads together have the same loss on ranks that have some of them each") {
+  TrainingJob job = queries_without_latent();
+  job.model = small_model(AttentionKind::kMha);
+  job.model.qk_norm = QkNorm::kPerLayer;
+  job.model.experts = {};
+  job.model.gated = false;
+  const std::vector<double> whole = losses_by_matrix(job);
+  const auto require_same = [&](const TrainingJob& changed) {
+    const std::vector<double> found = losses_by_matrix(changed);
+    for (int step = 0; step < 3; ++step) CHECK(found[step] == Approx(whole[step]).epsilon(1e-7));
+  };
+  TrainingJob changed = job;
+  for (const int tp : {2, 4}) {
+    changed.plan.tp = tp;
+    require_same(changed);
+  }
+  changed.plan.tp = changed.plan.pp = changed.plan.cp = 2;
+  changed.plan.sequence_parallel = true;
+  changed.plan.schedule = PipelineKind::kZbH1;
+  changed.plan.recompute = RecomputePolicy::kSelective;
+  changed.plan.recompute_ops = {RecomputeOp::kNorm, RecomputeOp::kQkv};
+  require_same(changed);
 }
 
 // The sums of a row are the same sums in the same order: the same bits.

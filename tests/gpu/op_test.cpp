@@ -55,6 +55,27 @@ std::vector<OpCase> rows_and_elements() {
                    {.kind = OpKind::kNormGrad, .shape = {.m = m, .n = n}},
                    {random_operand(13, m, n), random_operand(14, m, n), random_operand(15, 1, n)},
                    {empty(m, n), random_operand(16, 1, n, kFp32)}});
+  const Shape shared{.m = m, .n = n, .k = kOfSharedRows, .kv_heads = 1};
+  OperandCase means = random_operand(230, m, 2, kFp32);
+  for (float& mean : means.values) mean = std::abs(mean);
+  cases.push_back({"norm of rows that ranks share",
+                   {.kind = OpKind::kNorm, .shape = shared},
+                   {random_operand(11, m, n), random_operand(12, 1, n), means},
+                   {empty(m, n)}});
+  cases.push_back({"norm_grad of rows that ranks share",
+                   {.kind = OpKind::kNormGrad, .shape = shared},
+                   {random_operand(13, m, n), random_operand(14, m, n), random_operand(15, 1, n), means,
+                    random_operand(231, m, 2, kFp32)},
+                   {empty(m, n), random_operand(16, 1, n, kFp32)}});
+  cases.push_back({"row_means of squares",
+                   {.kind = OpKind::kRowMeans, .scale = 0.25f, .shape = {.m = m, .n = n + 40}},
+                   {random_operand(232, m, n), random_operand(233, m, 40)},
+                   {empty(m, 2, kFp32)}});
+  cases.push_back({"row_means of projections",
+                   {.kind = OpKind::kRowMeans, .scale = 0.5f, .shape = {.m = m, .n = n + 40, .k = 1}},
+                   {random_operand(234, m, n), random_operand(235, m, n), random_operand(236, 1, n),
+                    random_operand(237, m, 40), random_operand(238, m, 40), random_operand(239, 1, 40)},
+                   {empty(m, 2, kFp32)}});
   for (const OpKind kind : {OpKind::kRotary, OpKind::kRotaryGrad}) {
     cases.push_back({std::string(to_string(kind)),
                      {.kind = kind, .shape = {.m = 24, .n = 60, .groups = 2, .heads = 3, .head_dim = 8}},

@@ -69,8 +69,12 @@ TEST_CASE("the device answers from FP8 products") {
 TEST_CASE("the device norms heads and turns positions as the host does when it serves") {
   NEEDS_DEVICE();
   Model qwen = small_model(AttentionKind::kGqa);
-  qwen.qk_norm = true;
+  qwen.qk_norm = QkNorm::kPerHead;
   check_same(small_service(qwen), {.rotary = {.base = 1e6}, .norm_epsilon = 1e-2});
+  qwen.qk_norm = QkNorm::kPerLayer;
+  ServingJob of_two = small_service(qwen);
+  of_two.plan.tp = 2;
+  check_same(of_two, {.rotary = {.base = 1e6}, .norm_epsilon = 1e-2});
   check_same(
       small_service(small_model(AttentionKind::kMla)),
       {.rotary = {.base = 100, .factor = 4, .low = 0, .high = 2, .magnitude = 1.2}, .score_scale = 1.5});

@@ -90,12 +90,21 @@ TEST_CASE("biases of queries, keys and values over two ranks, in BF16 and FP8") 
 TEST_CASE("norms of heads, stretched positions, a scale of scores") {
   NEEDS_DEVICE();
   TrainingJob job = job_of(AttentionKind::kGqa, 4);
-  job.model.qk_norm = true;
+  job.model.qk_norm = QkNorm::kPerHead;
   job.plan.tp = 2;
   job.model.experts = {};
   check_close(train(job, {.rotary = {.base = 500, .factor = 8, .low = 1, .high = 3, .magnitude = 1.3},
                           .score_scale = 0.7,
                           .norm_epsilon = 1e-3}));
+}
+
+TEST_CASE("norms of all heads together, of which ranks have some each") {
+  NEEDS_DEVICE();
+  TrainingJob job = job_of(AttentionKind::kGqa, 4);
+  job.model.qk_norm = QkNorm::kPerLayer;
+  job.plan.tp = 2;
+  job.model.experts = {};
+  check_close(train(job, {.rotary = {.base = 500}, .norm_epsilon = 1e-3}));
 }
 
 TEST_CASE("FP8 products and FP8 dispatch") {

@@ -29,7 +29,7 @@ class PieceList {
 
   bool latent() const { return model_.attention == AttentionKind::kMla; }
 
-  void vector(WeightPart part) { add(part, {0, tensor_.columns, 0, 1}).vector = true; }
+  void vector(WeightPart part) { add(part, {tensor_.first_column, tensor_.columns, 0, 1}).vector = true; }
 
   // Several matrices of `rows` rows on this rank each, one below the other.
   struct Stacked {
@@ -123,7 +123,9 @@ std::vector<Piece> PieceList::all() {
       block(WeightPart::kQueryDown);
       break;
     case Role::kQNorm:
-      vector(latent() ? WeightPart::kQueryNorm : WeightPart::kHeadQueryNorm);
+      vector(latent()                              ? WeightPart::kQueryNorm
+             : model_.qk_norm == QkNorm::kPerLayer ? WeightPart::kQueryRowNorm
+                                                   : WeightPart::kHeadQueryNorm);
       break;
     case Role::kQB:
       rotary(WeightPart::kQueryUp, mla.nope_dim + mla.rope_dim);
@@ -132,7 +134,9 @@ std::vector<Piece> PieceList::all() {
       rotary(WeightPart::kLatentDown, mla.kv_rank + mla.rope_dim);
       break;
     case Role::kKvNorm:
-      vector(latent() ? WeightPart::kLatentNorm : WeightPart::kHeadKeyNorm);
+      vector(latent()                              ? WeightPart::kLatentNorm
+             : model_.qk_norm == QkNorm::kPerLayer ? WeightPart::kKeyRowNorm
+                                                   : WeightPart::kHeadKeyNorm);
       break;
     case Role::kKvB:
       block(WeightPart::kLatentUp);

@@ -65,6 +65,7 @@ double host_calls(const Op& op) {
     case OpKind::kEmbeddingGrad:
     case OpKind::kNorm:
     case OpKind::kNormGrad:
+    case OpKind::kRowMeans:
     case OpKind::kRotary:
     case OpKind::kRotaryGrad:
     case OpKind::kActivation:

@@ -125,6 +125,7 @@ bool uses_tensor_cores(OpKind kind) {
     case OpKind::kEmbeddingGrad:
     case OpKind::kNorm:
     case OpKind::kNormGrad:
+    case OpKind::kRowMeans:
     case OpKind::kRotary:
     case OpKind::kRotaryGrad:
     case OpKind::kActivation:

@@ -46,6 +46,7 @@ bool has_lasting_operand(OpKind kind) {
     case OpKind::kAttention:
     case OpKind::kInput:
     case OpKind::kNorm:
+    case OpKind::kRowMeans:
     case OpKind::kRotary:
     case OpKind::kRotaryGrad:
     case OpKind::kActivation:

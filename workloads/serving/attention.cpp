@@ -88,10 +88,10 @@ class BatchAttention {
     return y;
   }
 
-  // Of queries or keys, and before that the norm of each head where the model has one (Qwen3).
-  TensorId positions(TensorId x, int heads, Role norm) {
+  // Of queries or keys, and before that their norm where the model has one.
+  TensorId positions(TensorId x, int heads, Role norm, TensorId means) {
     const int rotated = model_.rotary_dim > 0 ? model_.rotary_dim : model_.head_dim;
-    const TensorId normed = model_.qk_norm ? w_.norm(x, norm, heads) : x;
+    const TensorId normed = w_.query_key_norm(x, norm, heads, means);
     return model_.rotates(w_.builder().layer) ? rotary(normed, heads, rotated) : normed;
   }
 
@@ -168,8 +168,9 @@ class BatchAttention {
                                        .cut = Cut::kColumns,
                                        .bias = model_.adds_qkv_bias()});
     const auto parts = w_.split(qkv, columns, Role::kQkv);
-    const TensorId q = positions(parts[0], heads.query, Role::kQNorm);
-    const TensorId k = positions(parts[1], heads.kv, Role::kKvNorm);
+    const TensorId means = w_.query_key_means(parts[0], parts[1]);
+    const TensorId q = positions(parts[0], heads.query, Role::kQNorm, means);
+    const TensorId k = positions(parts[1], heads.kv, Role::kKvNorm, means);
     const TensorId o = over_keys(heads, q, k, parts[2]);
     return model_.output_gate ? w_.gate(o, parts[3]) : o;
   }

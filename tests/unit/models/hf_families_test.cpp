@@ -98,4 +98,21 @@ TEST_CASE("Gemma's windows lie between layers that see all tokens") {
   CHECK(model_of(std::string(R"({"model_type": "gemma3_text", )") + sizes).num_windowed_layers() == 10);
 }
 
+TEST_CASE("norms of queries and keys are of each head or of all together, as family and file say") {
+  const std::string sizes = R"(, "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+"num_key_value_heads": 2, "vocab_size": 100, "intermediate_size": 32, "num_local_experts": 8, "num_experts": 8,
+"num_experts_per_tok": 2)";
+  const auto norm = [&](const std::string& family, const std::string& keys) {
+    return model_of(R"({"model_type": ")" + family + "\"" + sizes + keys + "}").qk_norm;
+  };
+  CHECK(norm("olmoe", "") == QkNorm::kPerLayer);
+  CHECK(norm("qwen3", "") == QkNorm::kPerHead);
+  CHECK(norm("minimax_m2", "") == QkNorm::kNone);
+  CHECK(norm("minimax_m2", R"(, "use_qk_norm": true)") == QkNorm::kPerLayer);
+  CHECK(norm("minimax_m2", R"(, "use_qk_norm": true, "qk_norm_type": "per_head")") == QkNorm::kPerHead);
+  const Model other = model_of(R"({"model_type": "minimax_m2")" + sizes +
+                               R"(, "use_qk_norm": true, "qk_norm_type": "per_group"})");
+  CHECK(other.unsupported == "norms of queries and keys by \"per_group\"");
+}
+
 }  // namespace moebius

@@ -155,6 +155,15 @@ TEST_CASE("norms and activations with a gate read it too") {
   CHECK(bytes(OpKind::kActivation, {.m = 4, .n = 8, .k = 3}) == 3 * 4 * 8 * 2);
 }
 
+TEST_CASE("norms of rows that ranks share: what each reads of a row, and a mean of it and back") {
+  const Shape rows{.m = 4, .n = 8}, shared{.m = 4, .n = 8, .k = kOfSharedRows};
+  CHECK(bytes(OpKind::kRowMeans, rows) == 4 * 8 * 2 + 4 * 4);
+  CHECK(bytes(OpKind::kRowMeans, {.m = 4, .n = 8, .k = 1}) == (2 * 4 * 8 + 8) * 2 + 4 * 4);
+  CHECK(bytes(OpKind::kNorm, shared) == bytes(OpKind::kNorm, rows) + 4 * 4);
+  CHECK(bytes(OpKind::kNormGrad, shared) == bytes(OpKind::kNormGrad, rows) + 2 * 4 * 4);
+  CHECK(flops(OpKind::kRowMeans, rows) + flops(OpKind::kNorm, shared) == flops(OpKind::kNorm, rows));
+}
+
 TEST_CASE("an activation by one gate a row reads rows and gates; back, gradients and rows") {
   const Shape rows{.m = 4, .n = 8, .k = kGateOfRows};
   CHECK(bytes(OpKind::kActivation, rows) == (2 * 4 * 8 + 4) * 2);  // x and its gates in, y out

@@ -33,6 +33,18 @@ std::string wrong(const Model& model) {
 
 }  // namespace
 
+TEST_CASE("norms of queries and keys have the weights of a head each, or of all heads") {
+  Model model = small_dense();  // of 2 layers, 2 heads of 4
+  const double without = count_parameters(model).norms;
+  model.qk_norm = QkNorm::kPerHead;
+  CHECK(count_parameters(model).norms == without + 2 * (4 + 4));
+  model.qk_norm = QkNorm::kPerLayer;
+  CHECK(count_parameters(model).norms == without + 2 * (8 + 8));
+  model.attention = AttentionKind::kGqa;
+  model.kv_heads = 1;
+  CHECK(count_parameters(model).norms == without + 2 * (8 + 4));
+}
+
 TEST_CASE("parameters of a small dense model, matrix by matrix") {
   const ParameterCount count = count_parameters(small_dense());
   CHECK(count.embedding == 80);  // 10 x 8

@@ -104,6 +104,13 @@ TEST_CASE("names and shapes are those of the published checkpoints") {
   const std::vector<Weight> qwen = weights_of(catalog.model("qwen3-30b-a3b"), WeightNaming::kShared);
   REQUIRE(find(qwen, "model.layers.47.mlp.experts.127.gate_proj.weight"));
   CHECK(find(qwen, "model.layers.0.self_attn.q_norm.weight")->shape == Shape{128});
+  // MiniMax-M2, modeling_minimax_m2.py: norms of 48 heads together, and of 8.
+  const std::vector<Weight> minimax = weights_of(catalog.model("minimax-m2.5"), WeightNaming::kMixtral);
+  const Weight* norm = find(minimax, "model.layers.0.self_attn.q_norm.weight");
+  REQUIRE(norm);
+  CHECK(norm->shape == Shape{6144});
+  CHECK(cut_of(norm->part) == WeightCut::kRows);
+  CHECK(find(minimax, "model.layers.61.self_attn.k_norm.weight")->shape == Shape{1024});
 }
 
 TEST_CASE("the spelling shows in the names") {

@@ -35,6 +35,42 @@ TEST_CASE("gradients of RMSNorm agree with finite differences") {
   require_gradient([&](const Numbers& at) { return loss(x, at); }, weight, dweight);
 }
 
+// As ranks do that have some columns of each row: the mean of their means is the row's.
+TEST_CASE("RMSNorm and its gradients in halves of rows are those of whole rows") {
+  const std::size_t rows = 3, columns = 8, half = columns / 2;
+  const Numbers x = some_numbers(rows * columns, 1), weight = some_numbers(columns, 2),
+                dy = some_numbers(rows * columns, 3);
+  Numbers y(x.size()), dx(x.size()), dweight(columns, 0.0);
+  rms_norm<double>(x, weight, y);
+  rms_norm_grad<double>(dy, x, weight, {dx, dweight});
+  const auto part = [&](const Numbers& whole, std::size_t first) {
+    Numbers some;
+    for (std::size_t i = first; i < whole.size(); i += columns)
+      some.insert(some.end(), whole.begin() + i, whole.begin() + i + half);
+    return some;
+  };
+  Numbers squares(rows), projections(rows);
+  for (const std::size_t first : {std::size_t{0}, half}) {
+    const Numbers own = mean_squares<double>(part(x, first), half),
+                  product = mean_projections<double>(part(dy, first), part(x, first), part(weight, first));
+    for (std::size_t row = 0; row < rows; ++row)
+      squares[row] += own[row] / 2, projections[row] += product[row] / 2;
+  }
+  for (const std::size_t first : {std::size_t{0}, half}) {
+    const Numbers w = part(weight, first);
+    Numbers some(rows * half), dsome(rows * half), dw(half, 0.0);
+    rms_norm<double>(part(x, first), w, squares, some, kNormEpsilon);
+    rms_norm_grad<double>(part(dy, first), part(x, first), w, KnownMeans{squares, projections}, {dsome, dw},
+                          kNormEpsilon);
+    const Numbers of_y = part(y, first), of_dx = part(dx, first), of_dw = part(dweight, first);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      CHECK(some[i] == Approx(of_y[i]));
+      CHECK(dsome[i] == Approx(of_dx[i]));
+    }
+    for (std::size_t i = 0; i < half; ++i) CHECK(dw[i] == Approx(of_dw[i]));
+  }
+}
+
 TEST_CASE("the weight gradient of RMSNorm is added to what is there") {
   const Numbers x = some_numbers(4, 1), weight = some_numbers(4, 2), dy = some_numbers(4, 3);
   Numbers dx(4), once(4, 0.0), twice(4, 0.0);

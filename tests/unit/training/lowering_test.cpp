@@ -197,6 +197,29 @@ TEST_CASE("fused casts come out of norms and activations, not of kernels of thei
   CHECK(any);
 }
 
+// Forward the sums of squares of queries and keys, back those of their projections: a message of two FP32 a
+// row each.
+TEST_CASE("norms of all heads on tensor-parallel ranks are a sum of two numbers a row, forward and back") {
+  TrainingJob job = small_job();
+  job.model.attention = AttentionKind::kGqa;
+  job.model.head_dim = 16;
+  job.plan.tp = 2;
+  Training without(job);
+  job.model.qk_norm = QkNorm::kPerLayer;
+  Training with(job);
+  const auto a = all_submissions(without), b = all_submissions(with);
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+    const Fragment &before = fragment_of(a, phase), &after = fragment_of(b, phase);
+    CHECK(count(after, OpKind::kAllReduce) == count(before, OpKind::kAllReduce) + job.model.layers);
+    CHECK(count(after, OpKind::kRowMeans) == job.model.layers);
+    for (const Op& op : after.ops) {
+      if (op.kind != OpKind::kAllReduce || op.role != Role::kQNorm) continue;
+      CHECK(op.dtype == DType::kFp32);
+      CHECK(op.payload.value == static_cast<double>(op.shape.m) * 2 * 4);
+    }
+  }
+}
+
 TEST_CASE("communication on the experts' lane waits for compute through dependencies") {
   Training training(small_job());
   const Fragment& forward = fragment_of(all_submissions(training), Phase::kForward);

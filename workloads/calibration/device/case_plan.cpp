@@ -150,6 +150,8 @@ void add_all(PlanMaker& maker, const CaseSizes& sizes) {
   add_streams(maker, sizes);
   add_streams_of_heads(maker, sizes);
   add_tokens(maker, sizes);
+  maker.add(family_of(OpKind::kRowMeans, DType::kBf16, {}, {Key::kM, Key::kN}), {},
+            {sizes.stream_rows, sizes.widths});
 }
 
 }  // namespace

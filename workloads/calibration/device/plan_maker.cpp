@@ -67,6 +67,7 @@ Shape completed(OpKind kind, Shape shape) {
     case OpKind::kGroupedGemmWgrad:
     case OpKind::kNorm:
     case OpKind::kNormGrad:
+    case OpKind::kRowMeans:
     case OpKind::kAttention:
     case OpKind::kAttentionGrad:
     case OpKind::kActivation:

@@ -67,9 +67,9 @@ TensorId write_core(LayerWriter& writer, const CoreHeads& heads, TensorId q, Ten
   return emit_core(writer, heads, reach_of(writer, writer.rows(q)), {q, k, v}, kGatheredKeys).first;
 }
 
-// Positions of queries or keys, and before that the norm of each head where the model has one (Qwen3).
-TensorId write_positions(LayerWriter& writer, TensorId x, int heads, Role norm) {
-  const TensorId normed = writer.model().qk_norm ? writer.norm(x, norm, heads) : x;
+// Positions of queries or keys, and before that their norm where the model has one.
+TensorId write_positions(LayerWriter& writer, TensorId x, int heads, Role norm, TensorId means) {
+  const TensorId normed = writer.query_key_norm(x, norm, heads, means);
   const Model& model = writer.model();
   if (!model.rotates(writer.builder().layer)) return normed;
   return writer.rotary(normed, heads, model.rotary_dim > 0 ? model.rotary_dim : model.head_dim);
@@ -89,8 +89,9 @@ TensorId write_grouped_query(LayerWriter& writer, TensorId x) {
                                              .cut = Cut::kColumns,
                                              .bias = model.biases != Biases::kNone});
   const auto parts = writer.split(qkv, {q_columns, kv_columns, kv_columns}, Role::kQkv);
-  const TensorId q = write_positions(writer, parts[0], heads.query, Role::kQNorm);
-  const TensorId k = gather_keys(writer, write_positions(writer, parts[1], heads.kv, Role::kKvNorm));
+  const TensorId means = writer.query_key_means(parts[0], parts[1]);
+  const TensorId q = write_positions(writer, parts[0], heads.query, Role::kQNorm, means);
+  const TensorId k = gather_keys(writer, write_positions(writer, parts[1], heads.kv, Role::kKvNorm, means));
   const TensorId v = gather_keys(writer, parts[2]);
   return write_core(writer, heads, q, k, v);
 }

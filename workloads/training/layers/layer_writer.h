@@ -47,6 +47,10 @@ class LayerWriter {
 
   // Pieces; each returns its result. `x` is [rows, columns] as its tensor says.
   TensorId norm(TensorId x, Role role, int heads = 1);  // heads: each by itself, all with one head's weight
+  // Of queries or keys before positions turn them, in the model's way. What a norm of all heads needs of the
+  // other ranks' heads: means of both, kNoTensor where it needs none.
+  TensorId query_key_means(TensorId q, TensorId k);
+  TensorId query_key_norm(TensorId x, Role role, int heads, TensorId means);
   TensorId gated_norm(TensorId x, TensorId gate, Role role, int heads);  // the same times silu(gate)
   TensorId linear(TensorId x, const Linear& linear);
   TensorId rotary(TensorId x, int heads, int rotated);

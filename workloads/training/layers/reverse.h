@@ -27,6 +27,11 @@ class Reverse {
     bool by_columns = false;  // x is quantised, with scales along the tokens
   };
 
+  struct ReversedNorm {
+    Op op;
+    TensorId dy;  // of the reverse fragment
+  };
+
   // Gradients of forward tensors, as they gather; `whole`: not this rank's part of a sum, of a tensor that
   // others give parts of.
   void add_gradient(TensorId forward_tensor, TensorId gradient, bool whole = false);
@@ -45,6 +50,9 @@ class Reverse {
   void reverse_gemm(const Op& op);
   void reverse_add(const Op& op);
   void reverse_norm(const Op& op);
+  void write_norm_gradient(const ReversedNorm& norm, const std::vector<TensorId>& means,
+                           bool sum_over_tensor);
+  void reverse_row_means(const Op& op);
   void reverse_attention(const Op& op);
   void reverse_activation(const Op& op);
   void reverse_gate(const Op& op);
@@ -115,7 +123,8 @@ class Reverse {
   std::set<std::uint32_t> known_parameters_;
   std::set<std::int32_t> done_;  // forward ops that have been reversed together with a later one
   std::vector<DeferredWeight> deferred_;
-  int block_ = 0;  // of the forward op that is being reversed
+  std::vector<ReversedNorm> shared_norms_;  // of rows that ranks share, reversed where their means were taken
+  int block_ = 0;                           // of the forward op that is being reversed
 };
 
 }  // namespace moebius

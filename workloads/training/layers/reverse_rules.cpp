@@ -15,6 +15,8 @@ void Reverse::reverse(const Op& op) {
       return reverse_gemm(op);
     case OpKind::kNorm:
       return reverse_norm(op);
+    case OpKind::kRowMeans:
+      return reverse_row_means(op);
     case OpKind::kAttention:
       return reverse_attention(op);
     case OpKind::kActivation:
@@ -143,20 +145,6 @@ void Reverse::reverse_add(const Op& op) {
   masked.shape.k = 2;
   emit(masked, {dy, value(out(op, 1))}, {left});
   add_gradient(in(op, 1), left);
-}
-
-void Reverse::reverse_norm(const Op& op) {
-  TensorId dy = gradient(out(op, 0));
-  if (dy == kNoTensor) return;
-  const TensorId dx = fresh_gradient(in(op, 0));
-  // A norm of heads sees those of this tensor-parallel member.
-  const bool of_heads =
-      input_.model->attention != AttentionKind::kMla && (op.role == Role::kQNorm || op.role == Role::kKvNorm);
-  const bool share = sees_share_of_tokens(in(op, 0)) || (of_heads && plan().tp > 1);
-  std::vector<TensorId> outputs{dx};
-  if (is_trained(in(op, 1))) outputs.push_back(gradient_buffer(in(op, 1), share));
-  emit(like(op, OpKind::kNormGrad), {dy, value(in(op, 0)), value(in(op, 1))}, outputs);
-  add_gradient(in(op, 0), dx);
 }
 
 void Reverse::reverse_attention(const Op& op) {
