@@ -171,10 +171,18 @@ TEST_CASE("the same: Qwen2's biases of queries, keys and values, and Qwen2-MoE's
 
 TEST_CASE("the same: Qwen3's norms of heads, a base of a million, another epsilon") {
   Model qwen = grouped_model();
-  qwen.qk_norm = true;
+  qwen.qk_norm = QkNorm::kPerHead;
   const Constants constants{.rotary = {.base = 1e6}, .norm_epsilon = 1e-2};
   require_reference(qwen, WeightNaming::kShared,
                     {alone, two_tensor_ranks, sequence_parallel, two_stages, two_context_ranks}, constants);
+}
+
+TEST_CASE("the same: norms of all heads together, OLMoE's and MiniMax-M2's") {
+  Model olmoe = grouped_model();
+  olmoe.qk_norm = QkNorm::kPerLayer;
+  require_reference(olmoe, WeightNaming::kShared,
+                    {alone, two_tensor_ranks, sequence_parallel, two_stages, two_context_ranks},
+                    {.rotary = {.base = 1e6}, .norm_epsilon = 1e-2});
 }
 
 TEST_CASE("the same: positions that YaRN stretches, with its scale of scores") {
@@ -187,7 +195,9 @@ TEST_CASE("the same: positions that YaRN stretches, with its scale of scores") {
 
 TEST_CASE("one and two tensor-parallel ranks have the same losses from the same weights") {
   const Scratch scratch;
-  for (const Model& model : {grouped_model(), biased(grouped_model()), all_experts(latent_model())}) {
+  Model olmoe = grouped_model();
+  olmoe.qk_norm = QkNorm::kPerLayer;
+  for (const Model& model : {grouped_model(), biased(grouped_model()), olmoe, all_experts(latent_model())}) {
     const std::string path = scratch.path("in.safetensors");
     write_tensors(path, executable_tensors(model, WeightNaming::kShared, 12));
     const std::vector<double> one = losses(path, job_of(model), alone);
@@ -240,6 +250,27 @@ TEST_CASE("a saved checkpoint holds what the ranks hold, and goes back to Huggin
   CHECK(checkpoint.read(bias, {0, 8, 0, 1}) == tensors.at(bias).second);
   convert({.in = saved, .to = "hf", .out = scratch.path("hf"), .model = ""}, ModelCatalog());
   check_checkpoint(Checkpoint(scratch.path("hf")), model);
+}
+
+TEST_CASE("norms of all heads are saved with the heads of each rank, and joined in Hugging Face's form") {
+  const Scratch scratch;
+  Model olmoe = grouped_model();
+  olmoe.qk_norm = QkNorm::kPerLayer;
+  write_tensors(scratch.path("in.safetensors"), random_tensors(olmoe, WeightNaming::kShared, 19));
+  TrainingJob job = job_of(olmoe);
+  job.plan.tp = 2;
+  WeightsRun run(scratch.path("in.safetensors"), job, false);
+  const std::vector<HeldParameter> held = held_weights(run);
+  const std::string saved = scratch.path("saved"), joined = scratch.path("hf");
+  save_parameters({.directory = saved, .degrees = {2, 1, 1}, .model = olmoe, .step = 1, .config = ""}, held);
+  convert({.in = saved, .to = "hf", .out = joined, .model = ""}, ModelCatalog());
+  for (const Checkpoint& checkpoint : {Checkpoint(saved), Checkpoint(joined)}) {
+    check_checkpoint(checkpoint, olmoe);
+    for (const HeldParameter& parameter : held) {
+      const std::vector<double> loaded = load_parameter(checkpoint, olmoe, parameter.tensor);
+      CHECK(std::equal(loaded.begin(), loaded.end(), parameter.values.begin(), parameter.values.end()));
+    }
+  }
 }
 
 TEST_CASE("a new checkpoint of a model with a gate has its family's names") {
