@@ -275,6 +275,8 @@ Model minimax_m2(HfKeys& keys) {
   Model model = attention_decoder(keys, {.kv_heads = 8, .head_dim = 128});
   local_experts(keys, model);
   all_heads_norm(keys, model);
+  const int rotated = keys.size_or("rotary_dim", model.head_dim, 0);
+  if (rotated < model.head_dim) model.rotary_dim = rotated;
   model.mtp_layers = keys.flag_or("use_mtp", false) ? keys.size_or("num_mtp_modules", 100, 0) : 0;
   gate_score(keys, model, GateScore::kSigmoid);
   const std::vector<int> kinds = keys.sizes("attn_type_list", 1);

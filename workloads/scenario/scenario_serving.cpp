@@ -175,7 +175,7 @@ void read_head_kernels(Section& section, const Framework& framework, Scenario& s
   plan.fused = section.boolean("fused", framework.fused,
                                "one kernel adds and normalises; one splits queries, keys and values, rotates "
                                "them and fills the cache");
-  const bool normed = scenario.model.qk_norm;
+  const bool normed = scenario.model.qk_norm != QkNorm::kNone;
   plan.fused_head_norms = section.boolean(
       "fused_head_norms", framework.fused_head_norms,
       "with `fused`: it also norms queries and keys, for which there is a kernel before it otherwise");

@@ -16,7 +16,7 @@ namespace {
 ServingJob job_of() {
   ServingJob job;
   job.model = dense_job().model;
-  job.model.qk_norm = true;
+  job.model.qk_norm = QkNorm::kPerHead;
   job.plan.max_batch = 8;
   job.plan.token_budget = 64;
   job.plan.block_tokens = 4;
@@ -61,7 +61,7 @@ TEST_CASE("one kernel norms queries and keys, rotates them and fills the cache, 
   CHECK(head_kernels(job) == Kinds{OpKind::kSplit, OpKind::kRotary, OpKind::kCacheAppend});
   job.plan.fused_append = true;
   CHECK(head_kernels(job) == Kinds{OpKind::kSplit, OpKind::kRotary});
-  job.model.qk_norm = false;  // what rotates splits then
+  job.model.qk_norm = QkNorm::kNone;  // what rotates splits then
   CHECK(head_kernels(job) == Kinds{OpKind::kSplit});
 }
 

@@ -30,8 +30,8 @@ bool has(std::span<const Fusion> fusions, Fusion fusion) {
 
 // One kernel for queries and keys and, at its end, the cache: neighbours of any order.
 bool is_of_heads(OpKind kind) {
-  return kind == OpKind::kSplit || kind == OpKind::kNorm || kind == OpKind::kRotary ||
-         kind == OpKind::kCacheAppend;
+  return kind == OpKind::kSplit || kind == OpKind::kRowMeans || kind == OpKind::kNorm ||
+         kind == OpKind::kRotary || kind == OpKind::kCacheAppend;
 }
 
 bool are_products_of_latents(const Op& first, const Op& second) {
@@ -100,13 +100,24 @@ void fuse(Fragment& fragment, std::span<const Fusion> fusions) {
       fragment.ops.size());  // by another lane: dependencies within one are not listed
   for (const std::int32_t op : fragment.dependencies) is_waited_for[op] = true;
   Fuser fuser(fragment, fusions);
+  std::vector<bool> waited(fragment.ops.size());  // by the compute lane
+  const auto waits_anew = [&](const Op& op) {
+    bool anew = false;
+    for (int i = 0; i < op.num_dependencies; ++i) {
+      const std::int32_t of = fragment.dependencies[op.first_dependency + i];
+      anew = anew || !waited[of];
+      waited[of] = true;
+    }
+    return anew;
+  };
   std::int32_t before = -1;
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
     Op& op = fragment.ops[i];
     if (op.lane != Lane::kCompute || is_communication(op.kind)) continue;
+    const bool waits = waits_anew(op);
     if (before >= 0) {
       const bool neighbours = fuser.join(fragment.ops[before], op);
-      op.fused = neighbours && op.num_dependencies == 0 && !is_waited_for[before];
+      op.fused = neighbours && !waits && !is_waited_for[before];
     }
     if (joins_reduction(fragment, op, fusions)) op.fused = true;
     before = static_cast<std::int32_t>(i);

@@ -26,8 +26,8 @@ enum class Fusion : std::uint8_t {
 };
 
 // Marks Op::fused on ops that join the op before them in the compute lane: of the kinds that `fusions` name,
-// where the second reads what the first wrote, waits for nothing of another lane, and no other lane waits for
-// the first. A sum joins an all-reduce of at most kMostReduced bytes instead.
+// where the second reads what the first wrote, waits for nothing of another lane that the lane has not waited
+// for, and no other lane waits for the first. A sum joins an all-reduce of at most kMostReduced bytes instead.
 void fuse(Fragment& fragment, std::span<const Fusion> fusions);
 
 // Beyond it libraries take over, which sum alone: 16 MB in TensorRT-LLM (CustomAllReduceHelper, two ranks),

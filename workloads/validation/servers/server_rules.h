@@ -62,6 +62,7 @@ struct ServerRule {
   bool fp8_cache = false, generated_experts = false;
   bool deep_gemm = false;             // dense products of FP8 by blocks, on Blackwell under SGLang
   bool fused_shared_experts = false;  // where ranks cut each expert
+  bool whole_experts = false;         // on as many ranks as attention has, whose degree was not recorded
   std::optional<bool> fused_reduction = {};
   bool quantised_output = false;
   std::optional<Value> scheduler, speculative;  // objects

@@ -114,6 +114,7 @@ ServerRule read_rule(Reader reader) {
   rule.fp8_cache = set.boolean("fp8_cache", false);
   rule.generated_experts = set.boolean("generated_experts", false);
   rule.deep_gemm = set.boolean("deep_gemm", false);
+  rule.whole_experts = set.boolean("whole_experts", false);
   rule.fused_shared_experts = set.boolean("fused_shared_experts", false);
   if (set.has("fused_reduction")) rule.fused_reduction = set.boolean("fused_reduction", false);
   rule.quantised_output = set.boolean("quantised_output", false);

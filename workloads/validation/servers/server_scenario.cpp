@@ -169,7 +169,9 @@ Layout layout_of(const ServerRow& row, const Model& model, const std::string& ch
     // (disaggregation/decode.py), TensorRT-LLM's first_gen_tokens, vLLM's prefill with one token.
     layout.separation = R"("separation": {"prefill_decode": true, "first_token": "decode"}, )";
   } else {
-    layout.decode = degrees_of(row.both, model, "how the server is spread");
+    ServerDegrees given = row.both;
+    if (keeps_whole_experts(row, model)) given.moe_ep = given.moe_tp, given.moe_tp = 1;
+    layout.decode = degrees_of(given, model, "how the server is spread");
     if (devices(layout.decode) > kOfNode) throw LeftOut{"an aggregated server of more than one node"};
     layout.pools = pool_text("servers", chip, devices(layout.decode));
   }

@@ -61,6 +61,13 @@ bool keeps_fp8(const ServerRow& row, const Model& model) {
   });
 }
 
+bool keeps_whole_experts(const ServerRow& row, const Model& model) {
+  const std::vector<ServerRule>& rules = shipped_server_rules();
+  return std::any_of(rules.begin(), rules.end(), [&](const ServerRule& rule) {
+    return rule.whole_experts && rule.when.met(row, model.id, 1);
+  });
+}
+
 ServerStart server_start(const ServerRow& row, const Model& model, const ServerShape& shape) {
   ServerStart start;
   bool generated_experts = false, deep_gemm = false;

@@ -23,6 +23,9 @@ struct ServerStart {
   std::string speculative = {};              // /plan/decode/speculative, as JSON; empty: nothing is guessed
 };
 
+// Whether experts stand whole on ranks of their own, though the row says that each rank has a part of all.
+bool keeps_whole_experts(const ServerRow& row, const Model& model);
+
 // Of the cache.
 bool keeps_fp8(const ServerRow& row, const Model& model);
 
