@@ -364,14 +364,14 @@ int start_command(int argc, char** argv) {
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   std::vector<Command> commands = all_commands();
-  commands.push_back(manual_command(commands));
+  for (const auto last : {help_command, manual_command}) commands.push_back(last(commands));
   std::function<int()> chosen;
   for (const Command& command : commands) add_command(app, command, chosen);
   try {
     app.parse(last_word_first(argc, argv));
   } catch (const CLI::ParseError& error) {
     const std::vector<std::string> words(argv + std::min(1, argc), argv + argc);
-    const std::string wrong = error.get_exit_code() == 0 ? unknown_topic(words, commands)
+    const std::string wrong = error.get_exit_code() == 0 ? wrong_topic(words, commands)
                                                          : wrong_command_line(words, commands, error.what());
     return wrong.empty() ? outcome_of([&] { return app.exit(error); }) : told(2, wrong);  // empty: --help
   }

@@ -193,7 +193,7 @@ TEST_CASE("a wrong word on the command line is answered with the words that exis
   refused("", 2,
           "expected a command: run, check, crosscheck, compare, export, import, report, view, validate, "
           "search, sweep, place, matrix, "
-          "split, list, show, calibrate, convert, align, eplb, schema, manual");
+          "split, list, show, calibrate, convert, align, eplb, schema, help, manual");
   refused("run x.json --detail flud", 2,
           "--detail: expected alpha-beta, fluid, packet, native, found \"flud\" (did you mean \"fluid\"?)");
   const std::string weeks = kSource + "/scenarios/study/llama3-54-days.json";

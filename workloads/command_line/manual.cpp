@@ -180,6 +180,13 @@ std::string zsh_completion(const Commands& commands) {
   return text + "  esac\nfi\n";
 }
 
+Command help_command(const Commands& commands) {
+  CommandOption of{.name = "COMMAND", .target = {}, .help = "what it takes; without one, all commands"};
+  for (const Command& command : commands) of.values.push_back(command.name);
+  for (const char* last : {"help", "manual"}) of.values.emplace_back(last);
+  return {"help", "say what a command does and takes", {std::move(of)}, [] { return 0; }};
+}
+
 Command manual_command(const Commands& commands) {
   enum class Form { kMan, kBash, kZsh };
   const auto form = std::make_shared<Form>();

@@ -14,6 +14,10 @@ std::string bash_completion(
     const std::vector<Command>& commands);  // for share/bash-completion/completions/moebius
 std::string zsh_completion(const std::vector<Command>& commands);  // for share/zsh/site-functions/_moebius
 
+// `help [COMMAND]`: as a command, so that it is listed and has help of its own; its words are read as
+// `COMMAND --help` (command.h). It knows the commands given, itself and `manual`.
+Command help_command(const std::vector<Command>& commands);
+
 // `manual man|bash|zsh`: prints one of them; it knows the commands given and itself.
 Command manual_command(const std::vector<Command>& commands);
 

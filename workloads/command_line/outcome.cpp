@@ -67,10 +67,18 @@ std::string misused_option(const std::vector<std::string>& words, const Command&
 
 }  // namespace
 
-std::string unknown_topic(const std::vector<std::string>& words, const std::vector<Command>& commands) {
+std::string wrong_topic(const std::vector<std::string>& words, const std::vector<Command>& commands) {
   const bool by_name = !words.empty() && words.front() == "help";
-  for (std::size_t i = by_name ? 1 : 0; i < words.size(); ++i)
-    if (!words[i].starts_with("-")) return unknown_command(words[i], names_of(commands));
+  const auto asks = [](const std::string& word) { return word == "-h" || word == "--help"; };
+  std::string topic;
+  for (std::size_t i = by_name ? 1 : 0; i < words.size(); ++i) {
+    if (topic.empty() && words[i].starts_with("-")) continue;
+    if (by_name && !topic.empty() && !asks(words[i]))
+      return fmt::format("help: expected one command, found {} behind {}", json_excerpt(words[i]), topic);
+    if (!topic.empty()) continue;
+    topic = words[i];
+    if (std::string unknown = unknown_command(topic, names_of(commands)); !unknown.empty()) return unknown;
+  }
   return "";
 }
 

@@ -16,8 +16,9 @@ int outcome_of(const std::function<int()>& run);
 // "moebius: SENTENCE" to standard error; returns the exit code.
 int told(int exit_code, std::string_view sentence);
 
-// The same of words that ask for help: of a command that there is not. Empty: there is, or they ask for none.
-std::string unknown_topic(const std::vector<std::string>& words, const std::vector<Command>& commands);
+// The same of words that ask for help: of a command that there is not, or of several. Empty: of one that
+// there is, or they ask for none.
+std::string wrong_topic(const std::vector<std::string>& words, const std::vector<Command>& commands);
 
 // What is wrong with the command line, of these words behind the program's name, as a sentence; `error`: the
 // parser's.

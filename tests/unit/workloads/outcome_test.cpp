@@ -25,15 +25,22 @@ TEST_CASE("whatever a command throws becomes a sentence and an exit code") {
 TEST_CASE("help on a command that there is not is wrong, and names the nearest") {
   const std::vector<Command> commands{{.name = "run", .help = "", .options = {}, .run = {}},
                                       {.name = "sweep", .help = "", .options = {}, .run = {}}};
-  CHECK(unknown_topic({"help", "sweeep"}, commands) ==
-        "unknown command \"sweeep\" (did you mean \"sweep\"?)");
-  CHECK(unknown_topic({"foo", "--help"}, commands) == unknown_topic({"help", "foo"}, commands));
+  CHECK(wrong_topic({"help", "sweeep"}, commands) == "unknown command \"sweeep\" (did you mean \"sweep\"?)");
+  CHECK(wrong_topic({"foo", "--help"}, commands) == wrong_topic({"help", "foo"}, commands));
   for (const std::vector<std::string>& right : std::vector<std::vector<std::string>>{
            {"help"}, {"--help"}, {"help", "run"}, {"run", "--help"}, {"run", "foo", "--help"}, {"--version"}})
-    CHECK(unknown_topic(right, commands).empty());
+    CHECK(wrong_topic(right, commands).empty());
+  CHECK(wrong_topic({"help", "run", "sweep"}, commands) ==
+        "help: expected one command, found \"sweep\" behind run");
+  CHECK(wrong_topic({"help", "run", "--set"}, commands) ==
+        "help: expected one command, found \"--set\" behind run");
   const test::Finished asked = test::run_moebius("help foo");
   CHECK(asked.exit_code == 2);
   CHECK(asked.out.empty());
+  const test::Finished help = test::run_moebius("help help");
+  CHECK(help.exit_code == 0);
+  CHECK(help.out.find("moebius help [OPTIONS] [COMMAND]") != std::string::npos);
+  CHECK(test::run_moebius("help run sweep").exit_code == 2);
 }
 
 }  // namespace
