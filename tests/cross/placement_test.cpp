@@ -209,5 +209,9 @@ TEST_CASE("splits go by the tables of --data") {
     return number_at(*row, "time_s");
   };
   CHECK(product(found) == product(json_of("matrix h800-sxm --json --data " + scratch.path(""))));
-  CHECK(product(found) > 2 * product(json_of("matrix h800-sxm --json")));
+  const Document shipped = json_of("matrix h800-sxm --json");
+  CHECK(product(found) > 2 * product(shipped));
+  for (const char* key : {"kind", "executor", "detail", "seed", "provenance", "uncertainty", "wall_s"})
+    CHECK(shipped.root.find(key) != nullptr);
+  CHECK(shipped.root.find("scenario")->text == "h800-sxm by rail-optimised-clos-roce");
 }

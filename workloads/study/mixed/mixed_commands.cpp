@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "hw/error.h"
 #include "workloads/report/run_directory.h"
@@ -33,11 +34,13 @@ auto named_by(const char* option, Look look) {
 }
 
 int matrix(const MatrixArguments& arguments, const ChosenExecutor& executor) {
-  const CommandFacts facts{.kind = "matrix", .means = executor.means()};
+  // Its collectives draw as scenarios do that name no seed.
+  CommandFacts facts{.kind = "matrix", .means = executor.means(), .seed = 1};
   const Library library(*executor.data);
   named_by("--fabric", [&] { return library.hardware.fabric(arguments.fabric); });
   if (!arguments.out.empty()) require_writable(arguments.out);
   std::vector<EfficiencyMatrix> matrices;
+  std::vector<std::string> chips;
   for (const std::string& name : arguments.chips) {
     const Accelerator chip = library.hardware.accelerator(name);
     if (chip.peak_of(DType::kBf16).value <= 0)
@@ -51,7 +54,9 @@ int matrix(const MatrixArguments& arguments, const ChosenExecutor& executor) {
       throw input_error(fmt::format("--node: {}", problem));
     matrices.push_back(chip_matrix(chip, *make_cost_source(chip, *executor.data)));
     add_network(pool, arguments.fabric, library, executor.start, matrices.back());
+    chips.push_back(chip.id);
   }
+  facts.scenario = fmt::format("{} by {}", fmt::join(chips, ", "), arguments.fabric);  // there is no file
   if (!arguments.out.empty()) write_file(arguments.out, matrix_json(matrices));
   print(arguments.json ? with_facts(matrix_json(matrices), facts) : matrix_text(matrices));
   return 0;
