@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "workloads/cost/emulated.h"
+#include "workloads/native_scales.h"
 
 namespace moebius {
 namespace {
@@ -60,6 +61,7 @@ std::vector<OpKey> ops_of(Job job, const Measuring& measuring, const std::string
 
 StartedExecutor start_emulation(const Job& job, const Layout& layout, Recorder& recorder,
                                 const EmulateRun& run) {
+  require_native_scales(job);
   Measuring measuring{std::make_shared<MeasuredOps>(run.device(), run.journal)};
   std::vector<OpKey> ops;  // a part of a whole service, which no document says, is met as it goes
   if (job.read_again) ops = ops_of(std::move(*job.read_again()), measuring, run.simulation.data);

@@ -12,6 +12,7 @@
 #include "workloads/cost/clock_power.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/measured_stacks.h"
+#include "workloads/native_scales.h"
 #include "workloads/option_checks.h"
 
 namespace moebius {
@@ -109,6 +110,7 @@ void require_network(const Job& job, const SimOptions& options, bool names_drive
 }
 
 StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& recorder, const SimRun& run) {
+  if (!run.costs) require_native_scales(job);
   StartedExecutor engine;
   std::vector<const CostSource*> costs;
   const auto powers = std::make_shared<std::vector<ClockPower>>();

@@ -31,6 +31,21 @@ TEST_CASE("a scenario without a cluster has no network to show") {
         smoke("kv-replay.json") + ": expected a scenario with a cluster, found none");
 }
 
+TEST_CASE("scales for 32 elements are simulated where units multiply with them, and computed anywhere") {
+  const std::string layer = smoke("moe-layer.json");
+  const std::string micro =
+      " --set /plan/precision/gemm=fp8 --set /plan/precision/scaling=micro --set "
+      "/plan/precision/dispatch=bf16";
+  for (const char* command : {"run ", "check "})
+    fails(command + layer + micro, 2,
+          layer +
+              ": /plan/precision/scaling: no unit of h800-sxm (hopper) multiplies with a scale for 32 "
+              "elements: expected \"block\", \"tensor\" or \"history\", found \"micro\"");
+  const std::string blackwell = " --set /cluster/pools/0/accelerator=b200-sxm";
+  CHECK(test::run_moebius("run " + layer + micro + blackwell).exit_code == 0);
+  CHECK(test::run_moebius("run " + layer + micro + " --executor host").exit_code == 0);
+}
+
 TEST_CASE("fewer active experts than groups that tokens go to are refused with the key") {
   const std::string file = kScenarios + "study/deepseek-v3-serve-16-h200.json";
   fails("check " + file + R"( --set '/model={"base": "deepseek-v3", "experts": {"active": 3}}')", 2,

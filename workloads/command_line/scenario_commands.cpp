@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/native_scales.h"
 #include "workloads/report/summary.h"
 #include "workloads/service_pool_text.h"
 #include "workloads/study/check_study.h"
@@ -29,6 +30,7 @@ Command check_command() {
       return 0;
     }
     const Job job = scenario->read();
+    require_native_scales(job);
     print(settings_text(job));
     require_fit(job);
     if (!job.is_service()) return 0;

@@ -37,6 +37,7 @@ void read_structure(Reader reader, Architecture& row) {
   row.decoded = reader.number("decoded", {0, 4096}, 0.0);
   row.attention_back = reader.number("attention_back", {kAboveZero, 1}, Architecture{}.attention_back);
   row.promoted_sums = reader.number("promoted_sums", {1, 4}, 1.0);
+  row.micro_scales = reader.boolean("micro_scales", false);
   row.asynchronous = reader.boolean("asynchronous");
   for (std::size_t width = 0; width < kOperandWidthNames.size(); ++width)
     row.tiles[width] = read_tiles(reader.object(kOperandWidthNames[width]));

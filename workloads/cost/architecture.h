@@ -43,6 +43,7 @@ struct Architecture {
   double attention_back = 0.87;       // of the rate of attention's products forward, what those back reach
   double promoted_sums = 1;   // times that FP8 products take whose sums leave the unit for FP32 on the way
   bool serial = false;        // a CPU's core: computes, then reads and writes (serial_model.cpp)
+  bool micro_scales = false;  // tensor units take a power of two for each 32 elements (MX formats of OCP)
   bool asynchronous = false;  // products run on while the core prepares the next step
   // Fitted.
   double memory_latency = 0;     // seconds from a request to its data while others stream
