@@ -51,6 +51,7 @@ struct DeviceFigures {
   double launch_latency = 0;  // seconds from the call to the start of a kernel on an idle device
   std::vector<TransferCurve> transfers;
   std::vector<Interference> interference;
+  std::string left_out = {};  // what was not measured, and why: "the disk: ..."; empty: nothing
 
   const TransferCurve* transfer(std::string_view name) const {
     for (const TransferCurve& curve : transfers)

@@ -113,6 +113,7 @@ DeviceFigures read_device_figures(Reader reader) {
   std::vector<Reader> interference = reader.objects("interference");
   require_at_most(reader, "interference", interference.size(), kMostInterferences);
   for (Reader& one : interference) figures.interference.push_back(read_interference(std::move(one)));
+  if (reader.has("left_out")) figures.left_out = short_text(reader, "left_out");
   reader.finish();
   return figures;
 }
@@ -121,11 +122,13 @@ std::string to_json(const DeviceFigures& figures, const std::string& indent) {
   const std::string line = indent.empty() ? " " : "\n" + indent;
   return fmt::format(
       "{{\"name\": {}, \"driver\": {}, \"date\": {}, \"clocks\": {},{}\"launch\": {}, \"launch_latency\": {},"
-      "{}\"transfers\": {},{}\"interference\": {}}}",
+      "{}\"transfers\": {},{}\"interference\": {}{}}}",
       json_string(figures.name), json_string(figures.driver), json_string(figures.date),
       json_string(figures.clocks), line, figures.launch, figures.launch_latency, line,
       list_json(figures.transfers, indent, transfer_json), line,
-      list_json(figures.interference, indent, interference_json));
+      list_json(figures.interference, indent, interference_json),
+      figures.left_out.empty() ? ""
+                               : fmt::format(",{}\"left_out\": {}", line, json_string(figures.left_out)));
 }
 
 }  // namespace moebius

@@ -157,10 +157,9 @@ DeviceFigures measure_host_figures(OpBench& bench, const std::string& directory,
     curve.name = cold_exchange_name(curve.name);
     figures.transfers.push_back(std::move(curve));
   }
-  for (TransferCurve& curve : measure_storage(directory, time.part(0.25)))
-    figures.transfers.push_back(std::move(curve));
   if (std::thread::hardware_concurrency() > 1)
     figures.interference.push_back(measure_neighbours(bench, eighth));
+  measure_storage(directory, time.last_part(0.25), figures);
   return figures;
 }
 

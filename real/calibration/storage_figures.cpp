@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "hw/error.h"
 #include "real/tiers/storage_figures.h"
 
@@ -12,13 +14,16 @@ std::string directory_of(const std::string& file) {
   return directory.empty() ? "." : directory;
 }
 
-std::vector<TransferCurve> measure_storage(const std::string& directory, const FiguresTime& time) {
+void measure_storage(const std::string& directory, const FiguresTime& time, DeviceFigures& figures) {
   try {
-    kv::StorageFigures figures = kv::measure_storage(directory, time);
-    return figures.direct ? std::move(figures.curves) : std::vector<TransferCurve>{};
+    kv::StorageFigures disk = kv::measure_storage(directory, time);
+    if (!disk.direct) return;
+    for (TransferCurve& curve : disk.curves) figures.transfers.push_back(std::move(curve));
   } catch (const Error&) {
-    time.require_left();
-    return {};
+    if (time.spent())
+      figures.left_out = fmt::format(
+          "the disk: {:.3g} s of the budget of {:g} s, for all that comes before the ops, did not hold it",
+          time.share * time.budget, time.budget);
   }
 }
 

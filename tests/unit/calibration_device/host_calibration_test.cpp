@@ -69,7 +69,21 @@ TEST_CASE("the host computes every kind of the plan, and its profile is its cost
   CHECK(cost.seconds > 0);
 }
 
-TEST_CASE("a budget that ends within links, copies and disk is refused there and then") {
+TEST_CASE("a disk that a quarter of the budget does not hold is left out, so that the ops have the rest") {
+  const Scratch scratch;
+  FiguresTime all{.seconds = 0.1, .budget = 10};
+  all.start -= std::chrono::seconds(3);  // that the transfers took
+  CHECK_FALSE(all.spent());
+  const FiguresTime time = all.last_part(0.25);
+  DeviceFigures figures;
+  measure_storage(scratch.path(""), time, figures);
+  CHECK(time.spent());
+  CHECK(figures.transfers.empty());
+  CHECK(figures.left_out ==
+        "the disk: 2.5 s of the budget of 10 s, for all that comes before the ops, did not hold it");
+}
+
+TEST_CASE("a budget that ends within links and copies is refused there and then") {
   const Scratch scratch;
   const DeviceUnderTest host = host_under_test(scratch.path("host.json"));
   const auto start = std::chrono::steady_clock::now();

@@ -70,6 +70,7 @@ std::string to_text(const CalibrationReport& report) {
                       time_text(device.launch_latency));
   for (const TransferCurve& curve : device.transfers) text += transfer_text(curve);
   for (const Interference& found : device.interference) text += interference_text(found);
+  if (!device.left_out.empty()) text += fmt::format("  not measured: {}\n", device.left_out);
   return text;
 }
 

@@ -8,7 +8,7 @@
 namespace moebius {
 
 bool FiguresTime::spent() const {
-  return seconds_since(start) > budget;
+  return seconds_since(start) > share * budget;
 }
 
 void FiguresTime::require_left() const {
