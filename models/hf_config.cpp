@@ -80,22 +80,41 @@ const HfFamily* find_family(std::string_view model_type) {
                          suggestion(model_type, known), fmt::join(known, ", ")));
 }
 
-// The scales of a checkpoint of 8 bits, as three tools write them: DeepSeek's blocks or one for each tensor
-// ("fp8"), compressed-tensors of which the first group counts, and ModelOpt.
-std::optional<Fp8Scales> checkpoint_scales(HfKeys& keys) {
-  if (!keys.has("quantization_config")) return {};
-  HfKeys config = keys.object("quantization_config");
-  const std::string method = config.text_or("quant_method", "");
-  if (method == "fp8") return config.has("weight_block_size") ? Fp8Scales::kBlock : Fp8Scales::kTensor;
-  if (method == "modelopt" && config.text_or("quant_algo", "") == "FP8") return Fp8Scales::kTensor;
-  if (method != "compressed-tensors" || !config.has("config_groups")) return {};
-  HfKeys groups = config.object("config_groups");
+// NVIDIA's ModelOpt: a scale for a tensor, for a column of weights and a token, or for blocks of weights.
+std::optional<Fp8Scales> modelopt_scales(const std::string& algorithm) {
+  if (algorithm == "FP8" || algorithm == "FP8_PER_CHANNEL_PER_TOKEN") return Fp8Scales::kTensor;
+  if (algorithm == "FP8_PB_WO") return Fp8Scales::kBlock;
+  return {};
+}
+
+// The first group counts.
+std::optional<Fp8Scales> compressed_scales(HfKeys groups) {
   if (!groups.has("group_0")) return {};
   HfKeys group = groups.object("group_0");
   if (!group.has("weights")) return {};
   HfKeys weights = group.object("weights");
   if (weights.text_or("type", "") != "float" || weights.size_or("num_bits", 64, 0) != 8) return {};
-  return weights.text_or("strategy", "") == "block" ? Fp8Scales::kBlock : Fp8Scales::kTensor;
+  const std::string strategy = weights.text_or("strategy", "");
+  if (strategy == "group") return {};  // of some elements of a row, as MXFP8 has them
+  return strategy == "block" ? Fp8Scales::kBlock : Fp8Scales::kTensor;
+}
+
+// The scales of a checkpoint of 8 bits, as four tools write them: DeepSeek's blocks or one for each tensor
+// ("fp8"), a column and a token (FBGEMM: Llama 3.1 405B), compressed-tensors, and ModelOpt, whose older
+// files have an object for it. Which modules stay in 16 bits is the plan's matter, not the model's.
+std::optional<Fp8Scales> checkpoint_scales(HfKeys& keys) {
+  if (!keys.has("quantization_config")) return {};
+  HfKeys config = keys.object("quantization_config");
+  const std::string method = config.text_or("quant_method", "");
+  if (method == "fp8") return config.has("weight_block_size") ? Fp8Scales::kBlock : Fp8Scales::kTensor;
+  if (method == "fbgemm_fp8") return Fp8Scales::kTensor;
+  if (method == "modelopt") {
+    const std::string algorithm = config.text_or("quant_algo", "");
+    if (!algorithm.empty() || !config.has("quantization")) return modelopt_scales(algorithm);
+    return modelopt_scales(config.object("quantization").text_or("quant_algo", ""));
+  }
+  if (method != "compressed-tensors" || !config.has("config_groups")) return {};
+  return compressed_scales(config.object("config_groups"));
 }
 
 Model read(HfKeys keys) {

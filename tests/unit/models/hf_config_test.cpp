@@ -72,13 +72,21 @@ TEST_CASE("what has a scale in a checkpoint of 8 bits is read of its quantizatio
   CHECK_FALSE(read(llama("")).fp8_scales.has_value());
   CHECK(scales(R"({"quant_method": "fp8", "weight_block_size": [128, 128]})") == Fp8Scales::kBlock);
   CHECK(scales(R"({"quant_method": "fp8", "activation_scheme": "static"})") == Fp8Scales::kTensor);
+  CHECK(scales(R"({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0,
+    "modules_to_not_convert": ["model.layers.0.mlp.down_proj", "lm_head"]})") == Fp8Scales::kTensor);
   CHECK(scales(R"({"quant_method": "modelopt", "quant_algo": "FP8"})") == Fp8Scales::kTensor);
   CHECK_FALSE(scales(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})").has_value());
+  CHECK(scales(R"({"quant_method": "modelopt", "quant_algo": "FP8_PER_CHANNEL_PER_TOKEN"})") ==
+        Fp8Scales::kTensor);
+  CHECK(scales(R"({"quant_method": "modelopt", "quant_algo": "FP8_PB_WO"})") == Fp8Scales::kBlock);
+  CHECK(scales(R"({"quant_method": "modelopt", "quantization": {"quant_algo": "FP8"}})") ==
+        Fp8Scales::kTensor);
   const std::string group =
       R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": )";
   CHECK(scales(group + R"({"num_bits": 8, "type": "float", "strategy": "channel"}}}})") ==
         Fp8Scales::kTensor);
   CHECK(scales(group + R"({"num_bits": 8, "type": "float", "strategy": "block"}}}})") == Fp8Scales::kBlock);
+  CHECK_FALSE(scales(group + R"({"num_bits": 8, "type": "float", "strategy": "group"}}}})").has_value());
   CHECK_FALSE(scales(group + R"({"num_bits": 8, "type": "int", "strategy": "channel"}}}})").has_value());
   const Model inside = read(R"({"model_type": "llava", "text_config": )" + llama("") +
                             R"(, "quantization_config": {"quant_method": "fp8"}})");
