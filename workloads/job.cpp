@@ -273,6 +273,12 @@ void require_fit(const Job& job) {
 }
 
 void require_schedule(const Job& job) {
+  if (job.is_service() && job.scenario.service.does == PoolRole::kDecode)
+    throw input_error(
+        fmt::format("{}: /plan/phase: decoding behind caches that nobody filled is timed iteration by "
+                    "iteration and has no schedule to execute, to explain or to dump: expected \"both\" with "
+                    "/plan/steps \"full\", found \"decode\"",
+                    job.scenario.file));
   if (job.is_service())
     throw input_error(
         fmt::format("{}: a service whose iterations are timed has no schedule to execute, to explain or to "
