@@ -144,12 +144,31 @@ void check_batch(Scenario& scenario, const Document& document) {
           plan.token_budget, plan.ranks_of_route(), scenario.model.experts.active);
 }
 
-// That with least memory.
-const Accelerator& smallest_device(const Cluster& cluster) {
-  const auto less = [](const Pool& a, const Pool& b) {
-    return a.accelerator.memory.value < b.accelerator.memory.value;
+// Pools of devices that prefill or decode, as the phases and the rows of `pools` name them; empty: one that
+// needs no name.
+std::vector<std::string> serving_pools(Section& plan, Section& decode, Section& prefill) {
+  std::vector<std::string> names;
+  const auto add = [&](const Value* name) {
+    if (name != nullptr && name->kind == Value::Kind::kString) names.push_back(name->text);
   };
-  return std::min_element(cluster.pools.begin(), cluster.pools.end(), less)->accelerator;
+  add(decode.ahead("pool"));
+  add(prefill.ahead("pool"));
+  const Value* rows = plan.ahead("pools");
+  if (rows == nullptr || rows->kind != Value::Kind::kArray) return names;
+  for (const Value& row : rows->items)
+    if (row.kind == Value::Kind::kObject) add(row.find("pool"));
+  return names;
+}
+
+// That with least memory, of the pools that serve.
+const Accelerator& smallest_device(const Cluster& cluster, const std::vector<std::string>& serving) {
+  const Pool* smallest = nullptr;
+  for (const Pool& pool : cluster.pools) {
+    if (!serving.empty() && std::ranges::find(serving, pool.name) == serving.end()) continue;
+    if (smallest == nullptr || pool.accelerator.memory.value < smallest->accelerator.memory.value)
+      smallest = &pool;
+  }
+  return smallest == nullptr ? cluster.pools.front().accelerator : smallest->accelerator;  // named wrongly
 }
 
 // Its own all-reduce, where the cluster, which is read before, does not say whose.
@@ -238,10 +257,14 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
                        const ModelCatalog* models) {
   ServingPlan& plan = scenario.serving;
   Framework framework = read_framework(section);
-  if (scenario.cluster) framework = on_device(framework, smallest_device(*scenario.cluster));
+  Section decode = section.object("decode", false, "iterations that give every running sequence a token");
+  Section prefill = section.object(
+      "prefill", false, "iterations that take in prompts; on the same ranks, or a pool of its own");
+  if (scenario.cluster)
+    framework =
+        on_device(framework, smallest_device(*scenario.cluster, serving_pools(section, decode, prefill)));
   scenario.stacks = framework.stacks;
   reduce_as(framework, scenario);
-  Section decode = section.object("decode", false, "iterations that give every running sequence a token");
   PhaseKeys degrees = read_phase(decode, {1, 1}, framework);
   plan.dp = degrees.dp;
   plan.tp = std::max(1, degrees.tp);
@@ -251,8 +274,6 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
                                 "sequences that decode at once on one replica");
   read_speculation(decode, models, scenario.service);
   decode.finish();
-  Section prefill = section.object(
-      "prefill", false, "iterations that take in prompts; on the same ranks, or a pool of its own");
   PhaseKeys of_prefill = read_phase(prefill, {}, framework);
   plan.prefill_exchange = of_prefill.exchange;
   plan.token_budget =

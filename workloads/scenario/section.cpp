@@ -267,6 +267,10 @@ bool Section::given(std::string_view key) const {
   return reader_ && reader_->has(key);
 }
 
+const Value* Section::ahead(std::string_view key) {
+  return given(key) ? &reader_->value(key) : nullptr;
+}
+
 Place Section::place_of(std::string_view key) const {
   return reader_ ? reader_->place_of(key) : Place{};
 }

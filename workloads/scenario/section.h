@@ -78,6 +78,9 @@ class Section {
   std::vector<Section> objects(std::string_view key, bool required, std::string_view help);
 
   bool given(std::string_view key) const;
+  // What stands there, of a key that defaults before it depend on and that is read in its turn; null when
+  // describing, or absent.
+  const Value* ahead(std::string_view key);
   // A key that counts for nothing otherwise may not be given: `with` says what it counts with.
   void allow_only(std::string_view key, bool counts, std::string_view with) const;
   Place place_of(std::string_view key) const;

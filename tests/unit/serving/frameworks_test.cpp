@@ -15,18 +15,18 @@
 namespace moebius {
 namespace {
 
-// Qwen3-30B-A3B on two servers of a pool each.
-Scenario serving(std::string_view plan) {
+// Qwen3-30B-A3B on two servers of a pool each, the first one's chips given.
+Scenario serving(std::string_view plan, std::string_view chip = "h100-sxm") {
   static const Catalog catalog;
   static const ModelCatalog models;
   const std::string text = fmt::format(
       R"({{"moebius": 1, "kind": "serving", "name": "s", "model": "qwen3-30b-a3b",
-    "cluster": {{"pools": [{{"name": "a", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 1}},
+    "cluster": {{"pools": [{{"name": "a", "accelerator": "{}", "node": "hgx-8", "nodes": 1}},
                            {{"name": "b", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 1}}],
                 "fabric": {{"type": "rail-optimised-clos"}}}},
     "plan": {{"steps": "surface", {}}},
     "workload": {{"trace": {{"generator": "batch", "requests": 16, "input": 512, "output": 16}}}}}})",
-      plan);
+      chip, plan);
   return read_scenario(parse_document(text, "s.json"), catalog, models);
 }
 
@@ -140,6 +140,18 @@ TEST_CASE("SGLang leaves of a device what its chunks, captured sequences and dev
   CHECK(share("h200-sxm", 1, 1, 2048) == Approx(1 - 10240 / 143771.0).margin(6e-4));  // the least
   CHECK(share("h100-sxm", 64, 1, 8192) < 0);
   CHECK_FALSE(frameworks().front().reserve.is_told());
+}
+
+TEST_CASE("SGLang's chunk is by the smallest device that serves, not by one that nothing uses") {
+  const auto chunk = [](std::string_view pools) {
+    return serving(fmt::format(R"("framework": "sglang", {})", pools), "b200-sxm").serving.token_budget;
+  };
+  const int large = chunk(R"("decode": {"pool": "a", "attention": {"dp": 8}, "ep": {"degree": 8}})");
+  const int small = chunk(R"("decode": {"pool": "b", "attention": {"dp": 8}, "ep": {"degree": 8}})");
+  CHECK(small == 8192);
+  CHECK(large == 16384);
+  CHECK(chunk(R"("pools": [{"pool": "a", "role": "prefill", "attention": {"dp": 8}},
+                           {"pool": "b", "role": "decode", "attention": {"dp": 8}}])") == small);
 }
 
 TEST_CASE("engines gather logits before they choose tokens, and TensorRT-LLM admits what it need not evict") {
