@@ -46,6 +46,16 @@ TEST_CASE("scales for 32 elements are simulated where units multiply with them, 
   CHECK(test::run_moebius("run " + layer + micro + " --executor host").exit_code == 0);
 }
 
+TEST_CASE("only claims are printed as tables for a README, and finalists are of one scenario") {
+  const std::string decode = kScenarios + "validate/serving-infersim/qwen3-8b-decode.json",
+                    table = kScenarios + "validate/tables/mpt-fsdp";
+  fails("validate " + decode + " --markdown", 2, decode + ": --markdown: expected claims, found scenarios");
+  fails("validate " + table + ".csv --markdown --mapping " + table + ".mapping", 2,
+        table + ".csv: --markdown: expected claims, found a table of measured rows");
+  fails("place --fragmented 2 --finalists 3", 2,
+        "place: --finalists are placements of one scenario: expected a scenario, found --fragmented");
+}
+
 TEST_CASE("fewer active experts than groups that tokens go to are refused with the key") {
   const std::string file = kScenarios + "study/deepseek-v3-serve-16-h200.json";
   fails("check " + file + R"( --set '/model={"base": "deepseek-v3", "experts": {"active": 3}}')", 2,

@@ -50,6 +50,14 @@ void require_no_rows(const ServerOptions& options, const std::vector<std::string
                                 fmt::join(paths, ", "), options.fit ? "--fit-hosts" : "--rows"));
 }
 
+// What is printed as tables for a README are claims.
+void require_claims(const ValidateArguments& arguments, const std::vector<std::string>& paths,
+                    std::string_view found) {
+  if (arguments.markdown)
+    throw input_error(
+        fmt::format("{}: --markdown: expected claims, found {}", fmt::join(paths, ", "), found));
+}
+
 int run(ValidateArguments arguments, const ChosenExecutor& executor) {
   const Library library(*executor.data);
   if (arguments.record.shows()) {
@@ -62,6 +70,7 @@ int run(ValidateArguments arguments, const ChosenExecutor& executor) {
   const bool servers = arguments.mapping.empty() && names_servers(paths);
   if (!servers) require_no_rows(arguments.servers, paths);
   if (servers) {
+    require_claims(arguments, paths, "a table of measured servers");
     print(validated_servers(paths.front(), library, executor.start, arguments.servers, arguments.json));
     return 0;
   }
@@ -70,6 +79,8 @@ int run(ValidateArguments arguments, const ChosenExecutor& executor) {
   if (rows.empty() && published.empty())
     throw input_error(
         fmt::format("{}: expected scenarios with \"expect\" or claims, found none", fmt::join(paths, ", ")));
+  if (published.empty())
+    require_claims(arguments, paths, arguments.mapping.empty() ? "scenarios" : "a table of measured rows");
   const auto cases = validate(rows, library, executor.start);
   const auto claims = judge_claims(
       published, [&](const Document& scenario) { return quiet_report(scenario, library, executor.start); });

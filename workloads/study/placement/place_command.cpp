@@ -48,6 +48,9 @@ int place(const PlaceArguments& arguments, const ChosenExecutor& executor) {
         "place: --out keeps the placement of one scenario: expected a scenario, found --fragmented");
   if (arguments.fragmented && !arguments.changes.sets.empty())
     throw input_error("place: --set changes a scenario: expected a scenario, found --fragmented");
+  if (arguments.fragmented && arguments.finalists)
+    throw input_error(
+        "place: --finalists are placements of one scenario: expected a scenario, found --fragmented");
   if (arguments.fragmented) return place_fragmented(arguments, executor);
   require_apart("--out", arguments.out, arguments.scenario);
   if (!arguments.out.empty()) require_writable(arguments.out);
