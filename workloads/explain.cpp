@@ -10,6 +10,8 @@
 
 #include "workloads/advice/advice.h"
 #include "workloads/report/heat_map.h"
+#include "workloads/report/wrapped_text.h"
+#include "workloads/table_text.h"
 
 namespace moebius {
 
@@ -73,7 +75,7 @@ std::string shape_text(const Shape& shape) {
   std::string text = fmt::format("m {} n {}", shape.m, shape.n);
   if (shape.k > 0) text += fmt::format(" k {}", shape.k);
   if (shape.groups > 0) text += fmt::format(" groups {}", shape.groups);
-  if (shape.heads > 0) text += fmt::format(" heads {} x {}", shape.heads, shape.head_dim);
+  if (shape.heads > 0) text += fmt::format(" heads {}x{}", shape.heads, shape.head_dim);
   if (shape.kv > 0) text += fmt::format(" kv {}", shape.kv);
   return text;
 }
@@ -115,18 +117,25 @@ int middle_layer(const std::vector<Row>& rows) {
 }
 
 std::string ops_table(const std::vector<Row>& rows, int layer) {
-  std::string text = fmt::format("  {:<9} {:<18} {:<22} {:<13} {:<34} {:>11}  {}\n", "phase", "role", "kind",
-                                 "lane", "shape", "time", "known from");
+  TextTable table;
   for (const Row& row : rows) {
     if (row.op->layer != layer) continue;
     const std::string size =
         is_communication(row.op->kind) ? payload_text(*row.op) : shape_text(row.op->shape);
-    text += fmt::format("  {:<9} {:<18} {:<22} {:<13} {:<34} {:>8.1f} us  {}{}\n", to_string(row.op->phase),
-                        to_string(row.op->role), to_string(row.op->kind), to_string(row.op->lane), size,
-                        1e6 * row.seconds(), to_string(row.span.origin),
-                        row.span.error > 0 ? fmt::format(", ±{:.0f}%", 100 * row.span.error) : "");
+    const std::string error = row.span.error > 0 ? fmt::format(", ±{:.0f}%", 100 * row.span.error) : "";
+    table.push_back({std::string(to_string(row.op->phase)), std::string(to_string(row.op->role)),
+                     std::string(to_string(row.op->kind)), std::string(to_string(row.op->lane)), size,
+                     fmt::format("{:.1f} us", 1e6 * row.seconds()),
+                     std::string(to_string(row.span.origin)) + error});
   }
-  return text;
+  return fitted({{.head = "phase"},
+                 {.head = "role"},
+                 {.head = "kind"},
+                 {.head = "lane"},
+                 {.head = "shape", .folds = true},
+                 {.head = "time", .right = true},
+                 {.head = "known from"}},
+                table);
 }
 
 std::string class_text(const Timeline& timeline, std::int32_t rank_class) {
@@ -206,7 +215,7 @@ std::string explain_run(const Outcome& outcome) {
   const std::string choices = choices_text(outcome.report.facts.collectives);
   if (!choices.empty()) text.append("\n").append(choices);
   if (outcome.report.advice) text.append("\n").append(to_text(*outcome.report.advice));
-  return text;
+  return wrapped(text);
 }
 
 }  // namespace moebius

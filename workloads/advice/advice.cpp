@@ -137,13 +137,15 @@ std::string to_text(const Advice& advice) {
   for (const Cause& cause : advice.causes)
     text += fmt::format("  {:<58} {:>10}\n", cause.name, to_text(time_from_seconds(cause.seconds)));
   text += "\nwhat would help: single switches, each simulated\n";
+  std::size_t widest = 0;
+  for (const TriedSwitch& tried : advice.switches) widest = std::max(widest, tried.name.size());
   for (const TriedSwitch& tried : advice.switches) {
     const std::string what = tried.refusal.empty()
                                  ? fmt::format("{:+.1f}% tokens/s, step {}", 100 * tried.gain,
                                                to_text(time_from_seconds(tried.step_time_s)))
                                  : "not possible: " + tried.refusal;
     const std::string lacks = tried.lacks.empty() ? "" : "; does not fit: " + tried.lacks;
-    text += fmt::format("  {:<46} {}{}\n", tried.name, what, lacks);
+    text += fmt::format("  {:<{}}  {}{}\n", tried.name, widest, what, lacks);
     if (tried.refusal.empty() && tried.gain > 0)
       text += fmt::format("    --set '{}'\n", fmt::join(tried.sets, "' --set '"));
   }

@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "workloads/native_scales.h"
 #include "workloads/report/summary.h"
+#include "workloads/report/wrapped_text.h"
 #include "workloads/service_pool_text.h"
 #include "workloads/study/check_study.h"
 
@@ -26,17 +27,17 @@ Command check_command() {
       if (!scenario->changes.sets.empty() || scenario->changes.seed)
         throw input_error(fmt::format("{}: --set and --seed change scenarios: expected a study without them",
                                       scenario->file));
-      print(checked_study(load_study(scenario->file), Library(scenario->data)));
+      print(wrapped(checked_study(load_study(scenario->file), Library(scenario->data))));
       return 0;
     }
     const Job job = scenario->read();
     require_native_scales(job);
-    print(settings_text(job));
+    print(wrapped(settings_text(job)));
     require_fit(job);
     if (!job.is_service()) return 0;
     std::string pools = "\n";
     for (const ServicePool& pool : service_pools(job.scenario)) pools += describe(pool);
-    print(pools);
+    print(wrapped(pools));
     return 0;
   };
   return {"check", "validate a scenario or a study; print every setting in use and the memory it needs",

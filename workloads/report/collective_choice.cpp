@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/units.h"
+#include "workloads/table_text.h"
 
 namespace moebius {
 namespace {
@@ -51,15 +52,20 @@ std::string algorithm_text(const CollectiveChoice& choice) {
 
 std::string choices_text(const std::vector<CollectiveChoice>& choices) {
   if (choices.empty()) return {};
-  std::string text = fmt::format(
-      "collectives, each alone on an idle network\n  {:<16} {:<13} {:>6} {:>6} {:>10} {:<13} {:>10}  {}\n",
-      "operation", "group", "ranks", "nodes", "bytes", "algorithm", "time", "candidates");
-  for (const CollectiveChoice& row : choices) {
-    text += fmt::format("  {:<16} {:<13} {:>6} {:>6} {:>10} {:<13} {:>10}  {}\n", to_string(row.kind),
-                        to_string(row.group), row.ranks, row.nodes, to_text(Bytes{row.bytes}), name_of(row),
-                        seconds_text(row.chosen.seconds), candidates_text(row));
-  }
-  return text;
+  TextTable rows;
+  for (const CollectiveChoice& row : choices)
+    rows.push_back({std::string(to_string(row.kind)), std::string(to_string(row.group)),
+                    std::to_string(row.ranks), std::to_string(row.nodes), to_text(Bytes{row.bytes}),
+                    name_of(row), seconds_text(row.chosen.seconds), candidates_text(row)});
+  return "collectives, each alone on an idle network\n" + fitted({{.head = "operation"},
+                                                                  {.head = "group"},
+                                                                  {.head = "ranks", .right = true},
+                                                                  {.head = "nodes", .right = true},
+                                                                  {.head = "bytes", .right = true},
+                                                                  {.head = "algorithm"},
+                                                                  {.head = "time", .right = true},
+                                                                  {.head = "candidates", .folds = true}},
+                                                                 rows);
 }
 
 std::string wires_text(const std::vector<WireUse>& wires) {

@@ -48,6 +48,18 @@ bool is_label(const std::string& pointer) {
          pointer.rfind("/expect", 0) == 0;
 }
 
+// Of JSON: a space behind each comma that stands outside of text, so that long objects can go on below.
+std::string spaced(const std::string& value) {
+  std::string text;
+  bool quoted = false;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    text += value[i];
+    if (value[i] == '"' && (i == 0 || value[i - 1] != '\\')) quoted = !quoted;
+    if (!quoted && value[i] == ',' && i + 1 < value.size() && value[i + 1] != ' ') text += ' ';
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string settings_text(const Scenario& scenario) {
@@ -60,8 +72,8 @@ std::string settings_text(const Scenario& scenario) {
   }
   for (const Setting& setting : scenario.settings) {
     if (is_label(setting.pointer)) continue;
-    text +=
-        fmt::format("  {:<34} {:<32}{}\n", setting.pointer, setting.value, setting.given ? "" : " (default)");
+    text += fmt::format("  {:<34} {:<32}{}\n", setting.pointer, spaced(setting.value),
+                        setting.given ? "" : " (default)");
   }
   return text + imported_text(scenario.model);
 }

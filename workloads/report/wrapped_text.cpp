@@ -5,12 +5,6 @@
 namespace moebius {
 namespace {
 
-// Of UTF-8: the bytes that begin a character.
-std::size_t columns_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
-}
-
 // Where further lines of one begin.
 std::size_t indent_of(std::string_view line, std::size_t columns) {
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
@@ -18,7 +12,7 @@ std::size_t indent_of(std::string_view line, std::size_t columns) {
   const std::size_t value =
       name_end == std::string_view::npos ? name_end : line.find_first_not_of(' ', name_end);
   const bool below_value = value != std::string_view::npos && value <= columns / 2;
-  return below_value ? columns_of(line.substr(0, value)) : begin + 2;
+  return below_value ? text_width(line.substr(0, value)) : begin + 2;
 }
 
 // The last single space at which what is before it fits; npos: none behind the first word.
@@ -26,7 +20,7 @@ std::size_t break_of(std::string_view line, std::size_t columns) {
   std::size_t last = std::string_view::npos;
   for (std::size_t at = line.find_first_not_of(' '); (at = line.find(' ', at)) != std::string_view::npos;
        ++at) {
-    if (last != std::string_view::npos && columns_of(line.substr(0, at)) > columns) break;
+    if (last != std::string_view::npos && text_width(line.substr(0, at)) > columns) break;
     const bool single = line[at - 1] != ' ' && at + 1 < line.size() && line[at + 1] != ' ';
     if (single) last = at;
   }
@@ -36,7 +30,7 @@ std::size_t break_of(std::string_view line, std::size_t columns) {
 std::string wrapped_line(std::string_view line, std::size_t columns) {
   std::string all, rest(line);
   const std::string indent(indent_of(line, columns), ' ');
-  while (columns_of(rest) > columns) {
+  while (text_width(rest) > columns) {
     const std::size_t at = break_of(rest, columns);
     if (at == std::string::npos || at < indent.size()) break;
     all.append(rest, 0, at).append("\n");
@@ -46,6 +40,12 @@ std::string wrapped_line(std::string_view line, std::size_t columns) {
 }
 
 }  // namespace
+
+// The bytes that begin a character.
+std::size_t text_width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
 
 std::string wrapped(std::string_view text, std::size_t columns) {
   std::string all;

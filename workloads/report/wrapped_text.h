@@ -9,6 +9,8 @@ namespace moebius {
 
 inline constexpr std::size_t kTextColumns = 120;
 
+std::size_t text_width(std::string_view text);  // of UTF-8: each character counts once
+
 // Lines beyond so many columns go on in further ones: below the value, where they begin with a name and two
 // spaces or more behind it, else two columns further in than they begin. Only single spaces are broken at, so
 // that columns of tables stay together; a word that is longer stays whole.

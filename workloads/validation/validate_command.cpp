@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "hw/error.h"
+#include "workloads/report/wrapped_text.h"
 #include "workloads/validation/claims/claim_tables.h"
 #include "workloads/validation/recorded/gathered_cases.h"
 #include "workloads/validation/recorded/record_options.h"
@@ -86,7 +87,7 @@ int run(ValidateArguments arguments, const ChosenExecutor& executor) {
       published, [&](const Document& scenario) { return quiet_report(scenario, library, executor.start); });
   print(arguments.json       ? to_json(cases, claims)
         : arguments.markdown ? to_markdown(claims)
-                             : both(with_classes(cases), to_text(claims)));
+                             : wrapped(both(with_classes(cases), to_text(claims))));
   keeper.keep(gathered(cases));
   return passed(cases) && passed(claims) ? 0 : 1;
 }

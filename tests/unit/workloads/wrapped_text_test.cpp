@@ -2,6 +2,7 @@
 #include "workloads/report/wrapped_text.h"
 
 #include "tests/catch.h"
+#include "workloads/table_text.h"
 
 namespace moebius {
 namespace {
@@ -17,6 +18,17 @@ TEST_CASE("words stay whole, columns of tables together, and characters of sever
   CHECK(wrapped("  a    b    c    d    e", 12) == "  a    b    c    d    e");
   const std::string bar = "  \u2588\u2588\u2588\u2588 x";
   CHECK(wrapped(bar, 8) == bar);
+}
+
+TEST_CASE("of a table that is wider than a terminal one column goes on below itself") {
+  const std::vector<TextColumn> columns{
+      {.head = "op"}, {.head = "shape", .folds = true}, {.head = "time", .right = true}};
+  CHECK(fitted(columns, {{"gemm", "m 8 n 8", "1 us"}, {"add", "m 8", "10 us"}}) ==
+        "  op    shape     time\n  gemm  m 8 n 8   1 us\n  add   m 8      10 us\n");
+  const std::string name(100, 'x');
+  CHECK(fitted(columns, {{name, "one two three", "\u00b11%"}}) ==
+        "  op" + std::string(98, ' ') + " shape        time\n  " + name + " one two       \u00b11%\n" +
+            std::string(103, ' ') + "three\n");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "workloads/report/number_text.h"
 #include "workloads/study/mixed/efficiency_matrix.h"
+#include "workloads/table_text.h"
 
 namespace moebius {
 namespace {
@@ -27,21 +28,28 @@ std::vector<EfficiencyRow> all_rows(const std::vector<EfficiencyMatrix>& matrice
 }
 
 std::string cell(const EfficiencyRow* row) {
-  if (row == nullptr) return fmt::format(" {:>28}", "-");
-  return fmt::format(" {:>6.1f}% {:<8.8}{:>12.12}", 100 * row->efficiency(), to_string(row->kind),
-                     row->source);
+  if (row == nullptr) return "-";
+  return fmt::format("{:.1f}% {:<7} {:>12}", 100 * row->efficiency(), to_string(row->kind), row->source);
 }
+
+// As many chips beside each other as a terminal shows; the others below them.
+constexpr std::size_t kBeside = 2;
 
 }  // namespace
 
 std::string matrix_text(const std::vector<EfficiencyMatrix>& matrices) {
-  std::string text = fmt::format("{:<30} {:<46}", "share of the peak reached", "shape");
-  for (const EfficiencyMatrix& matrix : matrices) text += fmt::format(" {:>28}", matrix.chip);
-  text += "\n";
-  for (const EfficiencyRow& row : all_rows(matrices)) {
-    text += fmt::format("{:<30} {:<46}", row.op, row.shape);
-    for (const EfficiencyMatrix& matrix : matrices) text += cell(row_like(matrix, row));
-    text += "\n";
+  std::string text;
+  const std::vector<EfficiencyRow> classes = all_rows(matrices);
+  for (std::size_t first = 0; first < matrices.size(); first += kBeside) {
+    const std::size_t end = std::min(matrices.size(), first + kBeside);
+    std::vector<TextColumn> columns{{.head = "share of the peak reached"}, {.head = "shape", .folds = true}};
+    for (std::size_t i = first; i < end; ++i) columns.push_back({.head = matrices[i].chip, .right = true});
+    TextTable rows;
+    for (const EfficiencyRow& row : classes) {
+      rows.push_back({row.op, row.shape});
+      for (std::size_t i = first; i < end; ++i) rows.back().push_back(cell(row_like(matrices[i], row)));
+    }
+    text += (first > 0 ? "\n" : "") + fitted(columns, rows);
   }
   return text;
 }

@@ -9,6 +9,7 @@
 
 #include "hw/error.h"
 #include "workloads/report/run_directory.h"
+#include "workloads/report/wrapped_text.h"
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/named_files.h"
 #include "workloads/study/command_json.h"
@@ -93,7 +94,7 @@ int split(const SplitArguments& arguments, const ChosenExecutor& executor) {
   const Value* seed = study.scenario.root.find("seed");
   facts.seed =
       seed == nullptr ? 1 : static_cast<std::uint64_t>(seed->integer);  // as scenarios say that name none
-  print(arguments.json ? with_facts(split_json(study), facts) : split_text(study));
+  print(arguments.json ? with_facts(split_json(study), facts) : wrapped(split_text(study)));
   return 0;
 }
 

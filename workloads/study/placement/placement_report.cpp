@@ -5,6 +5,7 @@
 
 #include "workloads/report/number_text.h"
 #include "workloads/study/placement/placement_study.h"
+#include "workloads/table_text.h"
 #include "workloads/training/rank_placement.h"
 
 namespace moebius {
@@ -56,12 +57,16 @@ std::string placement_text(const PlacementStudy& study) {
   text += fmt::format("  {:<16} {:>12} {:>14} {:>14}   estimate: {:.3f} times\n", "communication", "",
                       seconds_text(study.naive.placed.cost.seconds),
                       seconds_text(study.best().placed.cost.seconds), study.estimated_gain());
-  text += fmt::format("\n  {:<60} {:>14} {:>14}\n", "placement", "estimate", "step");
+  TextTable finalists;
   for (const PlacementStudy::Finalist& finalist : study.finalists) {
     const bool naive = finalist.placed.device_of_rank == study.naive.placed.device_of_rank;
-    text += fmt::format("  {:<60} {:>14} {:>14}\n", naive ? "naive" : finalist.placed.how,
-                        seconds_text(finalist.placed.cost.seconds), seconds_text(finalist.step_seconds));
+    finalists.push_back({naive ? "naive" : finalist.placed.how, seconds_text(finalist.placed.cost.seconds),
+                         seconds_text(finalist.step_seconds)});
   }
+  text += "\n" + fitted({{.head = "placement", .folds = true},
+                         {.head = "estimate", .right = true},
+                         {.head = "step", .right = true}},
+                        finalists);
   text += fmt::format("\nstep {} instead of {}: {:.3f} times as fast\nranks on devices {}\n",
                       seconds_text(study.best().step_seconds), seconds_text(study.naive.step_seconds),
                       study.gain(), device_ranges(study.best().placed.device_of_rank));
