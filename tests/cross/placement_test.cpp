@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
 
 #include "hw/document.h"
 #include "tests/process.h"
 #include "tests/scenario_file.h"
+#include "workloads/report/wrapped_text.h"
 
 namespace {
 
@@ -214,4 +216,21 @@ TEST_CASE("splits go by the tables of --data") {
   for (const char* key : {"kind", "executor", "detail", "seed", "provenance", "uncertainty", "wall_s"})
     CHECK(shipped.root.find(key) != nullptr);
   CHECK(shipped.root.find("scenario")->text == "h800-sxm by rail-optimised-clos-roce");
+}
+
+TEST_CASE("what is printed for people fits in a terminal") {
+  const std::string moe = test::scenario_file("smoke/moe-64-h800.json");
+  const std::string known = test::scenario_file("validate/serving-infersim/qwen3-8b-decode.json");
+  const std::vector<std::string> commands{
+      "run " + moe + " --explain", "check " + test::scenario_file("smoke/emulate-64.json"),
+      "matrix h800-sxm ascend-910b kunlun-p800", "validate " + known, "place " + kFragmented};
+  for (const std::string& command : commands) {
+    const test::Finished finished = test::run_moebius(command);
+    CHECK(finished.exit_code == 0);
+    std::istringstream lines(finished.out);
+    for (std::string line; std::getline(lines, line);) {
+      INFO(command << ": " << line);
+      CHECK(text_width(line) <= kTextColumns);
+    }
+  }
 }
