@@ -181,11 +181,9 @@ void reduce_as(const Framework& framework, Scenario& scenario) {
   said->value = to_string(framework.collectives);
 }
 
-bool calls_once(ExpertCalls calls, const Scenario& scenario) {
-  if (calls != ExpertCalls::kBlackwell || !scenario.cluster) return calls == ExpertCalls::kOne;
-  const ServingPlan& plan = scenario.serving;
+bool calls_once(ExpertCalls calls, const ServingPlan& plan) {
   const bool low = element_bytes(plan.expert_gemm.value_or(plan.gemm)) < 2;
-  return low && smallest_device(*scenario.cluster).architecture.starts_with("blackwell");
+  return calls == ExpertCalls::kOne || (calls == ExpertCalls::kBlackwell && low);
 }
 
 // What of the kernels between a projection and its attention is one.
@@ -231,7 +229,7 @@ void read_kernels(Section& section, const Framework& framework, Scenario& scenar
              low_experts = plan.expert_gemm.value_or(plan.gemm) != DType::kBf16;
   section.allow_only("fused_quantise", low || low_experts, "products in 8 or 4 bits");
   section.allow_only("quantised_output", low, "products in 8 or 4 bits");
-  plan.one_expert_call = section.boolean("one_expert_call", calls_once(framework.expert_calls, scenario),
+  plan.one_expert_call = section.boolean("one_expert_call", calls_once(framework.expert_calls, plan),
                                          "the host launches the kernels of a layer's experts by one call "
                                          "(fused_moe of TensorRT-LLM, FlashInfer)");
 }

@@ -183,6 +183,8 @@ Framework on_device(Framework framework, const Accelerator& chip) {
     framework.token_budget = row.token_budget;
     if (row.max_batch > 0) framework.max_batch = row.max_batch;
   }
+  const bool others = framework.expert_calls == ExpertCalls::kBlackwell;
+  if (others && !chip.architecture.starts_with("blackwell")) framework.expert_calls = ExpertCalls::kByKernel;
   return framework;
 }
 

@@ -68,7 +68,8 @@ struct Framework {
   std::string_view fitted = {};  // how the host's costs were found; empty: none are counted
 };
 
-// Its defaults on a device: engines take smaller iterations where it has less memory.
+// Its defaults on a device: engines take smaller iterations where it has less memory, and have other kernels
+// on other architectures.
 Framework on_device(Framework framework, const Accelerator& chip);
 
 // The first one, "none", has the defaults of the schema.

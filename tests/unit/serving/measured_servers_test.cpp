@@ -138,6 +138,7 @@ TEST_CASE("experts stand whole where the row does not have their degree and the 
     ServerRow row = llama();
     row.backend = "trtllm", row.model = "openai/gpt-oss-120b", row.precision = "fp4", row.gemm = "nvfp4";
     row.version = "", row.measured = measured, row.system = system, row.users = row.both.batch = users;
+    row.input = 1024;
     row.both.tp = row.both.moe_tp = 8, row.both.moe_ep = row.both.dp = 1;
     return text_at(*server_scenario(row, models).scenario, "/plan/decode/ep/degree");
   };
@@ -145,6 +146,20 @@ TEST_CASE("experts stand whole where the row does not have their degree and the 
   CHECK(degree("2026-02-05", "h200_sxm", 8) == "1");
   CHECK(degree("2025-11-02", "b200_sxm", 8) == "1");
   CHECK(degree("2025-11-02", "b200_sxm", 16) == "8");
+}
+
+TEST_CASE("TensorRT-LLM's scripts for Llama gather short prompts and give iterations a whole sequence") {
+  const ModelCatalog models;
+  const auto at = [&](int output, int tp, const char* pointer) {
+    ServerRow row = llama();
+    row.backend = "trtllm", row.input = 1024, row.output = output, row.both.tp = row.both.moe_tp = tp;
+    return text_at(*server_scenario(row, models).scenario, pointer);
+  };
+  CHECK(at(1024, 4, "/plan/scheduler/gather_iterations") == "20");
+  CHECK(at(1024, 8, "/plan/scheduler/gather_iterations") == "");
+  CHECK(at(8192, 4, "/plan/scheduler/gather_iterations") == "");
+  CHECK(at(1024, 4, "/plan/prefill/token_budget") == "2248");
+  CHECK(at(8192, 4, "/plan/prefill/token_budget") == "9416");
 }
 
 TEST_CASE("runs of the configurations with guesses guess") {
