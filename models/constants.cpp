@@ -100,8 +100,8 @@ Constants read(Keys keys) {
       keys.number("qk_rope_head_dim", kSmall,
                   keys.number("head_dim", kSmall, keys.number("hidden_size", {1, 1e9}, 1) / heads));
   frame.positions = keys.number("max_position_embeddings", {1, 1e9}, 4096);
-  if (keys.number("partial_rotary_factor", {0, 1}, 1) < 1)
-    constants.unsupported = "positions that turn a part of each head (partial_rotary_factor)";
+  frame.rotated *= keys.number("partial_rotary_factor", {0, 1}, 1);
+  frame.rotated = keys.number("rotary_dim", kSmall, frame.rotated);
   if (std::optional<Keys> scaling = keys.object("rope_scaling")) read_scaling(*scaling, frame, constants);
   if (std::optional<Keys> parameters = keys.object("rope_parameters")) {
     constants.rotary.base = parameters->number("rope_theta", kBase, constants.rotary.base);

@@ -20,7 +20,7 @@ constexpr FieldKeys kFields[] = {
     {"heads", {"num_attention_heads", "n_heads", "n_head"}},
     {"kv_heads", {"num_key_value_heads", "kv_n_heads"}},
     {"head_dim", {"head_dim", "attention_head_dim"}},
-    {"rotary_dim", {"partial_rotary_factor"}},
+    {"rotary_dim", {"partial_rotary_factor", "rotary_dim"}},
     {"sliding_window", {"sliding_window"}},
     {"attention_chunk", {"attention_chunk_size"}},
     {"full_attention_every", {"full_attention_interval", "layer_types", "no_rope_layer_interval"}},

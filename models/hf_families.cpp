@@ -90,6 +90,14 @@ Model glm_moe_dsa(HfKeys& keys) {
   return latent_decoder(keys, {.first_dense = 3, .scale = 2.5});
 }
 
+// Of each head so much turns, which newer configurations say among rope_parameters.
+void rotary_part(HfKeys& keys, Model& model, double family) {
+  double share = keys.number_or("partial_rotary_factor", family);
+  if (keys.has("rope_parameters"))
+    share = keys.object("rope_parameters").number_or("partial_rotary_factor", share);
+  if (share < 1) model.rotary_dim = static_cast<int>(std::lround(share * model.head_dim));
+}
+
 Model deepseek_v4(HfKeys& keys) {
   Model model = attention_decoder(keys);
   deepseek_experts(keys, model, {});
@@ -102,6 +110,7 @@ Model deepseek_v4(HfKeys& keys) {
 Model glm4_moe(HfKeys& keys) {
   Model model = attention_decoder(keys, {.kv_heads = 8});
   model.qk_norm = head_norm(keys);
+  rotary_part(keys, model, 0.5);
   deepseek_experts(keys, model, {.first_dense = 1});
   return model;
 }
@@ -187,14 +196,6 @@ Model qwen3_moe(HfKeys& keys) {
   Model model = normed_qwen(keys, {.kv_heads = 4});
   qwen_experts(keys, model, 0);
   return model;
-}
-
-// Of each head so much turns, which newer configurations say among rope_parameters.
-void rotary_part(HfKeys& keys, Model& model, double family) {
-  double share = keys.number_or("partial_rotary_factor", family);
-  if (keys.has("rope_parameters"))
-    share = keys.object("rope_parameters").number_or("partial_rotary_factor", share);
-  if (share < 1) model.rotary_dim = static_cast<int>(std::lround(share * model.head_dim));
 }
 
 // Three of four layers are gated delta networks.

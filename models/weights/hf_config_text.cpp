@@ -66,6 +66,9 @@ void write_attention(const Model& model, ConfigText& text) {
     return;
   }
   text.number("head_dim", model.head_dim);
+  const int rotated = model.rotary_dim > 0 ? model.rotary_dim : model.head_dim;
+  text.number("rotary_dim", rotated);
+  text.number("partial_rotary_factor", static_cast<double>(rotated) / model.head_dim);
   text.number_or_null("sliding_window", model.sliding_window);
   text.flag("use_qk_norm", model.qk_norm != QkNorm::kNone);
   if (model.qk_norm != QkNorm::kNone)

@@ -299,7 +299,6 @@ std::string unmapped_reason(const Model& model) {
   if (!model.unsupported.empty()) return model.unsupported;
   if (model.delta.given()) return "gated delta networks";
   if (model.output_gate) return "attention with an output gate";
-  if (model.rotary_dim > 0) return "positions that turn a part of each head";
   if (model.is_sparse()) return "an indexer of sparse attention";
   if (model.layer_norm) return "norms with a mean and a bias";
   if (!model.gated) return "MLPs of two matrices";

@@ -159,8 +159,9 @@ class ReferenceModel {
       norm_heads(q, heads ? d : q[0].size(), at + "q_norm.weight");
       norm_heads(k, heads ? d : k[0].size(), at + "k_norm.weight");
     }
-    for (int h = 0; h < model_.heads; ++h) rotate(q, h * d, d, false);
-    for (int h = 0; h < model_.kv_heads; ++h) rotate(k, h * d, d, false);
+    const std::size_t turning = model_.rotary_dim > 0 ? model_.rotary_dim : d;
+    for (int h = 0; h < model_.heads; ++h) rotate(q, h * d, turning, false);
+    for (int h = 0; h < model_.kv_heads; ++h) rotate(k, h * d, turning, false);
     Rows out(x.size());
     for (int h = 0; h < model_.heads; ++h) {
       const std::size_t kv = static_cast<std::size_t>(h * model_.kv_heads / model_.heads);

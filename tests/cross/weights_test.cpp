@@ -185,6 +185,16 @@ TEST_CASE("the same: norms of all heads together, OLMoE's and MiniMax-M2's") {
                     {.rotary = {.base = 1e6}, .norm_epsilon = 1e-2});
 }
 
+TEST_CASE("the same: positions that turn the first half of each head, GLM-4.5's and MiniMax-M2's") {
+  for (const QkNorm norm : {QkNorm::kPerHead, QkNorm::kPerLayer}) {
+    Model glm = biased(grouped_model());
+    glm.rotary_dim = glm.head_dim / 2;
+    glm.qk_norm = norm;
+    require_reference(glm, WeightNaming::kShared,
+                      {alone, two_tensor_ranks, sequence_parallel, two_stages, two_context_ranks});
+  }
+}
+
 TEST_CASE("the same: positions that YaRN stretches, with its scale of scores") {
   // Of two rotary pairs the first keeps its frequency, the second is stretched by half.
   const Constants constants{.rotary = {.base = 100, .factor = 4, .low = 0, .high = 2, .magnitude = 1.2},

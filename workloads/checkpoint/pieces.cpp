@@ -62,6 +62,22 @@ class PieceList {
     } else {
       stack({{WeightPart::kQuery, queries}, {WeightPart::kKey, keys}, {WeightPart::kValue, keys}});
     }
+    turn_a_part(pieces_[0]);
+    turn_a_part(pieces_[1]);
+  }
+
+  // Where no part of a head turns, or all of it, rows stand as in the weights.
+  void turn_a_part(Piece& piece) {
+    if (model_.rotary_dim == 0) return;
+    piece.head = model_.head_dim;
+    piece.rotated = model_.rotary_dim;
+    piece.first = true;
+  }
+
+  void norm_of_heads(WeightPart of_latent, WeightPart of_row, WeightPart of_head) {
+    if (latent()) return vector(of_latent);
+    vector(model_.qk_norm == QkNorm::kPerLayer ? of_row : of_head);
+    turn_a_part(pieces_.back());
   }
 
   void rotary(WeightPart part, std::int64_t head) {
@@ -123,9 +139,7 @@ std::vector<Piece> PieceList::all() {
       block(WeightPart::kQueryDown);
       break;
     case Role::kQNorm:
-      vector(latent()                              ? WeightPart::kQueryNorm
-             : model_.qk_norm == QkNorm::kPerLayer ? WeightPart::kQueryRowNorm
-                                                   : WeightPart::kHeadQueryNorm);
+      norm_of_heads(WeightPart::kQueryNorm, WeightPart::kQueryRowNorm, WeightPart::kHeadQueryNorm);
       break;
     case Role::kQB:
       rotary(WeightPart::kQueryUp, mla.nope_dim + mla.rope_dim);
@@ -134,9 +148,7 @@ std::vector<Piece> PieceList::all() {
       rotary(WeightPart::kLatentDown, mla.kv_rank + mla.rope_dim);
       break;
     case Role::kKvNorm:
-      vector(latent()                              ? WeightPart::kLatentNorm
-             : model_.qk_norm == QkNorm::kPerLayer ? WeightPart::kKeyRowNorm
-                                                   : WeightPart::kHeadKeyNorm);
+      norm_of_heads(WeightPart::kLatentNorm, WeightPart::kKeyRowNorm, WeightPart::kHeadKeyNorm);
       break;
     case Role::kKvB:
       block(WeightPart::kLatentUp);
@@ -217,6 +229,7 @@ std::vector<Piece> pieces_of(const Tensor& parameter, const Model& model, Weight
 
 std::int64_t stored_row(const Piece& piece, std::int64_t row) {
   if (piece.rotated == 0) return row;
+  if (piece.first) return row - row % piece.head + (row + piece.rotated) % piece.head;
   const std::int64_t rotary = row % piece.head - (piece.head - piece.rotated);
   if (rotary < 0) return row;
   const std::int64_t half = piece.rotated / 2;

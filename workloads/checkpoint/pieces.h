@@ -18,9 +18,11 @@ struct Piece {
   Region from;
   std::int64_t to_row = 0, to_column = 0;
   bool vector = false;  // one dimension: a row of the parameter
-  // Rotary rows: the last `rotated` of every `head` rows pair neighbours (2i, 2i+1) in DeepSeek's weights,
-  // and halves (i, i + rotated/2) in the schedule (kRotary, models/op_kind.h). 0: none.
+  // Rotary rows: of every `head` rows the last `rotated` turn in the schedule, of which (i, i + rotated/2)
+  // are a pair (kRotary, models/op_kind.h). In DeepSeek's weights neighbours are (2i, 2i+1); where a part of
+  // each head of queries and keys turns it stands first. 0: as they stand.
   std::int64_t head = 0, rotated = 0;
+  bool first = false;
 };
 
 // What a kRank tensor of the weights' memory kind consists of.

@@ -60,8 +60,7 @@ TEST_CASE("linear scaling stretches every pair") {
 TEST_CASE("what no run computes is said, not ignored") {
   CHECK(of(R"({"hidden_size": 64, "rope_scaling": {"rope_type": "llama3", "factor": 8}})").unsupported ==
         "positions scaled by rope_type \"llama3\"");
-  CHECK(of(R"({"hidden_size": 64, "partial_rotary_factor": 0.5})").unsupported ==
-        "positions that turn a part of each head (partial_rotary_factor)");
+  CHECK(of(R"({"hidden_size": 64, "partial_rotary_factor": 0.5})").unsupported.empty());
   CHECK_THROWS_WITH(of(R"({"hidden_size": 64, "rope_theta": "big"})"),
                     Catch::Contains("/rope_theta: expected a number"));
   CHECK_THROWS_WITH(of(R"({"hidden_size": 64, "rope_scaling": 3})"),

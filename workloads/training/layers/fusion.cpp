@@ -45,8 +45,9 @@ bool are_named(const Op& first, const Op& second, std::span<const Fusion> fusion
   });
 }
 
-bool joins_reduction(const Fragment& fragment, const Op& op, std::span<const Fusion> fusions) {
-  if (!has(fusions, Fusion::kReduced) || op.kind != OpKind::kAdd || op.num_dependencies != 1) return false;
+// `waits`: for how many ops the lane has not waited for.
+bool joins_reduction(const Fragment& fragment, const Op& op, int waits, std::span<const Fusion> fusions) {
+  if (!has(fusions, Fusion::kReduced) || op.kind != OpKind::kAdd || waits != 1) return false;
   const Op* reduction = reduction_read(fragment, op);
   return reduction != nullptr && reduction->payload.value <= kMostReduced;
 }
@@ -84,7 +85,7 @@ class Fuser {
     if (second.kind != OpKind::kQuantise || second.dtype != DType::kFp4) return false;
     if (!reads_from(fragment_, second, first)) return false;
     const Op& sum = *(&first - 1);
-    return sum.kind == OpKind::kAdd && joins_reduction(fragment_, sum, fusions_);
+    return sum.kind == OpKind::kAdd && sum.fused && reduction_read(fragment_, sum) != nullptr;
   }
 
   Fragment& fragment_;
@@ -101,25 +102,25 @@ void fuse(Fragment& fragment, std::span<const Fusion> fusions) {
   for (const std::int32_t op : fragment.dependencies) is_waited_for[op] = true;
   Fuser fuser(fragment, fusions);
   std::vector<bool> waited(fragment.ops.size());  // by the compute lane
-  const auto waits_anew = [&](const Op& op) {
-    bool anew = false;
+  const auto count_waits = [&](const Op& op) {
+    int count = 0;
     for (int i = 0; i < op.num_dependencies; ++i) {
       const std::int32_t of = fragment.dependencies[op.first_dependency + i];
-      anew = anew || !waited[of];
+      count += waited[of] ? 0 : 1;
       waited[of] = true;
     }
-    return anew;
+    return count;
   };
   std::int32_t before = -1;
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
     Op& op = fragment.ops[i];
     if (op.lane != Lane::kCompute || is_communication(op.kind)) continue;
-    const bool waits = waits_anew(op);
+    const int waits = count_waits(op);
     if (before >= 0) {
       const bool neighbours = fuser.join(fragment.ops[before], op);
-      op.fused = neighbours && !waits && !is_waited_for[before];
+      op.fused = neighbours && waits == 0 && !is_waited_for[before];
     }
-    if (joins_reduction(fragment, op, fusions)) op.fused = true;
+    if (joins_reduction(fragment, op, waits, fusions)) op.fused = true;
     before = static_cast<std::int32_t>(i);
   }
 }
