@@ -72,6 +72,17 @@ TEST_CASE("kernels that write 8 or 4 bits are refused where no product reads the
         R"(/plan/quantised_output: "quantised_output" counts only with products in 8 or 4 bits)");
   CHECK(refusal(kApart, {{"/plan/precision", R"({"gemm": "fp8"})"}, {"/plan/fused_quantise", "false"}}) ==
         "");
+  check(
+      kApart, "/plan/quantised_reduction", "true",
+      R"(/plan/quantised_reduction: "quantised_reduction" counts only with "fused_reduction" and products in 4 bits)");
+}
+
+TEST_CASE("parts of a kernel that there is not are refused") {
+  check(kApart, "/plan/fused_append", "false",
+        R"(/plan/fused_append: "fused_append" counts only with "fused")");
+  check(
+      kApart, "/plan/one_expert_call", "true",
+      R"(/plan/one_expert_call: "one_expert_call" counts only with launches that are counted, of a model with experts)");
 }
 
 TEST_CASE("slots and layouts say what they do not go with") {

@@ -181,11 +181,6 @@ void reduce_as(const Framework& framework, Scenario& scenario) {
   said->value = to_string(framework.collectives);
 }
 
-bool calls_once(ExpertCalls calls, const ServingPlan& plan) {
-  const bool low = element_bytes(plan.expert_gemm.value_or(plan.gemm)) < 2;
-  return calls == ExpertCalls::kOne || (calls == ExpertCalls::kBlackwell && low);
-}
-
 // What of the kernels between a projection and its attention is one.
 void read_head_kernels(Section& section, const Framework& framework, Scenario& scenario) {
   ServingPlan& plan = scenario.serving;
@@ -196,9 +191,27 @@ void read_head_kernels(Section& section, const Framework& framework, Scenario& s
   plan.fused_head_norms = section.boolean(
       "fused_head_norms", framework.fused_head_norms,
       "with `fused`: it also norms queries and keys, for which there is a kernel before it otherwise");
+  section.allow_only("fused_head_norms", plan.fused && normed, "\"fused\" and a model that norms its heads");
   plan.fused_append =
       section.boolean("fused_append", normed ? framework.fused_normed_append : framework.fused_append,
                       "with `fused`: it also fills the cache, which a kernel behind it does otherwise");
+  section.allow_only("fused_append", plan.fused, "\"fused\"");
+}
+
+// Said, or of the framework on the device of each phase.
+void read_expert_calls(Section& section, const Framework& framework, Scenario& scenario) {
+  EngineKeys& engine = scenario.service.engine;
+  engine.expert_calls = framework.expert_calls;
+  const bool most = framework.expert_calls == ExpertCalls::kOne;
+  const bool said =
+      section.boolean("one_expert_call", most,
+                      "the host launches the kernels of a layer's experts by one call (fused_moe of "
+                      "TensorRT-LLM; FlashInfer under vLLM and SGLang, by default on Blackwell in 8 and "
+                      "4 bits)");
+  if (section.given("one_expert_call"))
+    engine.expert_calls = said ? ExpertCalls::kOne : ExpertCalls::kByKernel;
+  const bool counts = scenario.model.experts.routed > 0 && engine.launch != LaunchMode::kHidden;
+  section.allow_only("one_expert_call", counts, "launches that are counted, of a model with experts");
 }
 
 // `precision`, `weights`, and what kernels do in one: `fused` and the keys that begin like it.
@@ -220,7 +233,7 @@ void read_kernels(Section& section, const Framework& framework, Scenario& scenar
                       "frameworks quantise apart, but for FP8 with scales of whole tensors");
   plan.quantised_reduction =
       section.boolean("quantised_reduction", framework.quantised_reduction,
-                      "with `fused_reduction`: what it norms it also writes in 8 or 4 bits");
+                      "with `fused_reduction`: what it norms it also writes in 4 bits");
   plan.quantised_output =
       section.boolean("quantised_output", false,
                       "attention writes its result in the format of the product behind it (scales are known "
@@ -229,9 +242,9 @@ void read_kernels(Section& section, const Framework& framework, Scenario& scenar
              low_experts = plan.expert_gemm.value_or(plan.gemm) != DType::kBf16;
   section.allow_only("fused_quantise", low || low_experts, "products in 8 or 4 bits");
   section.allow_only("quantised_output", low, "products in 8 or 4 bits");
-  plan.one_expert_call = section.boolean("one_expert_call", calls_once(framework.expert_calls, plan),
-                                         "the host launches the kernels of a layer's experts by one call "
-                                         "(fused_moe of TensorRT-LLM, FlashInfer)");
+  section.allow_only("quantised_reduction", plan.fused_reduction && plan.gemm == DType::kFp4,
+                     "\"fused_reduction\" and products in 4 bits");
+  read_expert_calls(section, framework, scenario);
 }
 
 }  // namespace
@@ -318,6 +331,31 @@ void read_serving_workload(Section section, Scenario& scenario) {
   section.finish();
 }
 
+namespace {
+
+void set_expert_calls(Scenario& scenario) {
+  if (!scenario.cluster) return;
+  const std::vector<Pool>& pools = scenario.cluster->pools;
+  const ExpertCalls calls = scenario.service.engine.expert_calls;
+  const auto set = [&](ServingPlan& plan, const Pool& pool) {
+    plan.one_expert_call = launches_experts_once(calls, plan, pool.accelerator);
+  };
+  set(scenario.serving, pools.front());
+  bool all = true, any = false;
+  for (ServicePhase& phase : scenario.service.phases) {
+    set(phase.plan, pools[phase.pool]);
+    all = all && phase.plan.one_expert_call;
+    any = any || phase.plan.one_expert_call;
+  }
+  const auto said =
+      std::find_if(scenario.settings.begin(), scenario.settings.end(),
+                   [](const Setting& setting) { return setting.pointer == "/plan/one_expert_call"; });
+  if (said != scenario.settings.end() && !said->given)
+    said->value = all == any ? (any ? "true" : "false") : "\"by pool\"";
+}
+
+}  // namespace
+
 void check_serving(Scenario& scenario, const Document& document) {
   set_phases(scenario, document);
   set_expert_slots(scenario, document);
@@ -337,6 +375,7 @@ void check_serving(Scenario& scenario, const Document& document) {
     check_model(scenario.serving, scenario.model, document, "/plan/decode");
     check_batch(scenario, document);
   }
+  set_expert_calls(scenario);
   for (std::size_t i = 0; i < scenario.service.phases.size(); ++i) {
     const ServicePhase& phase = scenario.service.phases[i];
     const std::string pointer = pointer_of_phase(scenario, i);

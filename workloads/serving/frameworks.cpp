@@ -25,7 +25,7 @@ constexpr std::array kFrameworks{
         .quantised_reduction = true,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
-        .expert_calls = ExpertCalls::kBlackwell,
+        .expert_calls = ExpertCalls::kFlashInfer,
         .captured_prompts = 512,
         .overlap = true,
         .decided_ahead = true,
@@ -103,7 +103,7 @@ constexpr std::array kFrameworks{
         .fused_normed_append = false,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
-        .expert_calls = ExpertCalls::kBlackwell,
+        .expert_calls = ExpertCalls::kFlashInfer,
         .overlap = true,
         .decided_ahead = true,
         .smaller = {{{.below = 160 * kGib, .token_budget = 8192},
@@ -183,9 +183,13 @@ Framework on_device(Framework framework, const Accelerator& chip) {
     framework.token_budget = row.token_budget;
     if (row.max_batch > 0) framework.max_batch = row.max_batch;
   }
-  const bool others = framework.expert_calls == ExpertCalls::kBlackwell;
-  if (others && !chip.architecture.starts_with("blackwell")) framework.expert_calls = ExpertCalls::kByKernel;
   return framework;
+}
+
+bool launches_experts_once(ExpertCalls calls, const ServingPlan& plan, const Accelerator& chip) {
+  if (calls != ExpertCalls::kFlashInfer) return calls == ExpertCalls::kOne;
+  const bool generated = chip.architecture == "blackwell" || chip.architecture == "blackwell-ultra";
+  return generated && element_bytes(plan.expert_gemm.value_or(plan.gemm)) < 2;
 }
 
 std::span<const Framework> frameworks() {

@@ -25,13 +25,6 @@ struct SmallerDevice {
   int max_batch = 0;  // 0: as otherwise
 };
 
-// How its host launches the kernels of experts.
-enum class ExpertCalls : std::uint8_t {
-  kByKernel,
-  kBlackwell,  // on Blackwell, 8 and 4 bits by one call (FlashInfer), others by kernel (Triton)
-  kOne,        // all by one call
-};
-
 struct Framework {
   std::string_view name, help;
   BatchPolicy batching = BatchPolicy::kPrefillFirst;         // /plan/scheduler/batching
@@ -68,8 +61,10 @@ struct Framework {
   std::string_view fitted = {};  // how the host's costs were found; empty: none are counted
 };
 
-// Its defaults on a device: engines take smaller iterations where it has less memory, and have other kernels
-// on other architectures.
+// Whether its host launches a layer's experts by one call on the chip.
+bool launches_experts_once(ExpertCalls calls, const ServingPlan& plan, const Accelerator& chip);
+
+// Its defaults on a device: engines take smaller iterations where it has less memory.
 Framework on_device(Framework framework, const Accelerator& chip);
 
 // The first one, "none", has the defaults of the schema.

@@ -65,6 +65,26 @@ TEST_CASE("one kernel norms queries and keys, rotates them and fills the cache, 
   CHECK(head_kernels(job) == Kinds{OpKind::kSplit});
 }
 
+// Both rotations of latent attention are one kernel, apart from that of the latent's norm.
+TEST_CASE("latents are split, normed and rotated in a kernel, the cache is filled in it or behind it") {
+  ServingJob job = job_of();
+  job.model = small_model();
+  const auto kernels = [&] {
+    const FragmentPtr fragment = decoding(job);
+    Kinds kinds;
+    for (const Op& op : fragment->ops) {
+      if (op.kind == OpKind::kPagedAttention) break;
+      const bool of_heads =
+          op.kind == OpKind::kSplit || op.kind == OpKind::kRotary || op.kind == OpKind::kCacheAppend;
+      if (of_heads && !op.fused) kinds.push_back(op.kind);
+    }
+    return kinds;
+  };
+  CHECK(kernels() == Kinds{OpKind::kRotary, OpKind::kSplit});
+  job.plan.fused_head_norms = job.plan.fused_append = false;
+  CHECK(kernels() == Kinds{OpKind::kRotary, OpKind::kSplit, OpKind::kCacheAppend});
+}
+
 int quantisations(const FragmentPtr& fragment, bool fused) {
   return static_cast<int>(std::count_if(fragment->ops.begin(), fragment->ops.end(), [&](const Op& op) {
     return op.kind == OpKind::kQuantise && op.fused == fused;

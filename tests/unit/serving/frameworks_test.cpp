@@ -74,6 +74,23 @@ TEST_CASE("frameworks quantise FP8 in a kernel of its own, unless the plan says 
   }
 }
 
+TEST_CASE("engines that launch experts by one call do so on each pool by its own device") {
+  const auto once = [](std::string_view framework, const char* chip, std::string_view precision) {
+    const std::string plan = replicas(framework, "") + std::string(precision);
+    const Scenario scenario = serving(plan);
+    return launches_experts_once(scenario.service.engine.expert_calls, scenario.service.phases[0].plan,
+                                 Catalog().accelerator(chip));
+  };
+  constexpr std::string_view kEight = R"(, "precision": {"gemm": "fp8"})";
+  CHECK(once("trtllm", "h100-sxm", ""));
+  CHECK_FALSE(once("vllm", "b200-sxm", ""));
+  CHECK(once("vllm", "b200-sxm", kEight));
+  CHECK_FALSE(once("vllm", "h100-sxm", kEight));
+  CHECK_FALSE(once("sglang", "rtx-pro-6000", kEight));
+  CHECK(serving(replicas("trtllm", "")).service.phases[1].plan.one_expert_call);
+  CHECK_FALSE(serving(replicas("vllm", "")).service.phases[1].plan.one_expert_call);
+}
+
 TEST_CASE("experts on a pool of their own are sent what they are asked for, not gathered") {
   const ServicePlan service =
       serving(R"("framework": "vllm", "separation": {"attention_ffn": true}, "phase": "decode",

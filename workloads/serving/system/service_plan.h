@@ -73,6 +73,13 @@ struct ClassKeys {
 };
 
 // The engine around its kernels; see scenario/engine_keys.h.
+// How an engine's host launches the kernels of a layer's experts.
+enum class ExpertCalls : std::uint8_t {
+  kByKernel,
+  kFlashInfer,  // by one call on Blackwell in 8 and 4 bits, else by kernel (Triton)
+  kOne,         // all by one call
+};
+
 struct EngineKeys {
   bool slots = false;
   int slot_tokens = 0;
@@ -86,6 +93,7 @@ struct EngineKeys {
   int captured_step = 8, captured_doubled_from = 0;
   int captured_prompts = 0;  // see ServingPlan
   bool padded = false;
+  ExpertCalls expert_calls = ExpertCalls::kByKernel;
   Bytes swap_space;  // of the host's memory a device; zero: preempted sequences are computed again
   std::shared_ptr<const Model> draft_model = {};  // that makes guesses; null: the model's own module
 };

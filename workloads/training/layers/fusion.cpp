@@ -34,11 +34,6 @@ bool is_of_heads(OpKind kind) {
          kind == OpKind::kRotary || kind == OpKind::kCacheAppend;
 }
 
-bool are_products_of_latents(const Op& first, const Op& second) {
-  return first.kind == OpKind::kGemm && second.kind == OpKind::kGemm && first.role == Role::kQA &&
-         second.role == Role::kKvA && first.dtype == second.dtype;
-}
-
 bool are_named(const Op& first, const Op& second, std::span<const Fusion> fusions) {
   return std::any_of(kNeighbours.begin(), kNeighbours.end(), [&](const Neighbours& row) {
     return row.first == first.kind && row.second == second.kind && has(fusions, row.fusion);
@@ -52,19 +47,20 @@ bool joins_reduction(const Fragment& fragment, const Op& op, int waits, std::spa
   return reduction != nullptr && reduction->payload.value <= kMostReduced;
 }
 
-// Neighbours on the compute lane, one after the other.
+// Goes along the compute lane, from each op to the next.
 class Fuser {
  public:
-  Fuser(Fragment& fragment, std::span<const Fusion> fusions) : fragment_(fragment), fusions_(fusions) {}
+  Fuser(const Fragment& fragment, std::span<const Fusion> fusions) : fragment_(fragment), fusions_(fusions) {}
 
-  bool join(const Op& first, const Op& second) {
-    if (second.kind == OpKind::kSplit) rotated_ = false;
-    const bool joined = (are_named(first, second, fusions_) && reads_from(fragment_, second, first)) ||
-                        are_of_heads(first, second) || quantises_reduced(first, second) ||
-                        (has(fusions_, Fusion::kLatents) && are_products_of_latents(first, second) &&
-                         fragment_.input(first, 0) == fragment_.input(second, 0));
-    rotated_ = rotated_ || second.kind == OpKind::kRotary;
-    return joined;
+  // `first` is the op that was passed last.
+  bool are_one(const Op& first, const Op& second) const {
+    return (are_named(first, second, fusions_) && reads_from(fragment_, second, first)) ||
+           are_of_heads(first, second) || quantises_reduced(first, second) || are_of_latents(first, second);
+  }
+
+  void pass(const Op& op, bool in_reduction) {
+    reduced_ = in_reduction || (reduced_ && op.fused && op.kind == OpKind::kNorm);
+    rotated_ = (rotated_ && !is_attention(op.kind)) || op.kind == OpKind::kRotary;
   }
 
  private:
@@ -78,19 +74,23 @@ class Fuser {
     return !begins || has(fusions_, Fusion::kHeadNorms);
   }
 
-  // In 4 bits, behind a norm that is part of a reduction; no library's reduction finds scales of 8-bit
-  // blocks.
+  // In 4 bits; no library's reduction finds scales of 8-bit blocks.
   bool quantises_reduced(const Op& first, const Op& second) const {
-    if (!has(fusions_, Fusion::kReducedOperand) || first.kind != OpKind::kNorm || !first.fused) return false;
-    if (second.kind != OpKind::kQuantise || second.dtype != DType::kFp4) return false;
-    if (!reads_from(fragment_, second, first)) return false;
-    const Op& sum = *(&first - 1);
-    return sum.kind == OpKind::kAdd && sum.fused && reduction_read(fragment_, sum) != nullptr;
+    return has(fusions_, Fusion::kReducedOperand) && reduced_ && first.kind == OpKind::kNorm &&
+           second.kind == OpKind::kQuantise && second.dtype == DType::kFp4 &&
+           reads_from(fragment_, second, first);
   }
 
-  Fragment& fragment_;
+  bool are_of_latents(const Op& first, const Op& second) const {
+    return has(fusions_, Fusion::kLatents) && first.kind == OpKind::kGemm && second.kind == OpKind::kGemm &&
+           first.role == Role::kQA && second.role == Role::kKvA && first.dtype == second.dtype &&
+           fragment_.input(first, 0) == fragment_.input(second, 0);
+  }
+
+  const Fragment& fragment_;
   std::span<const Fusion> fusions_;
-  bool rotated_ = false;  // since the last splitting
+  bool reduced_ = false;  // the op that was passed last is part of a reduction
+  bool rotated_ = false;  // queries or keys of the attention to come
 };
 
 }  // namespace
@@ -100,7 +100,6 @@ void fuse(Fragment& fragment, std::span<const Fusion> fusions) {
   std::vector<bool> is_waited_for(
       fragment.ops.size());  // by another lane: dependencies within one are not listed
   for (const std::int32_t op : fragment.dependencies) is_waited_for[op] = true;
-  Fuser fuser(fragment, fusions);
   std::vector<bool> waited(fragment.ops.size());  // by the compute lane
   const auto count_waits = [&](const Op& op) {
     int count = 0;
@@ -111,16 +110,16 @@ void fuse(Fragment& fragment, std::span<const Fusion> fusions) {
     }
     return count;
   };
+  Fuser fuser(fragment, fusions);
   std::int32_t before = -1;
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
     Op& op = fragment.ops[i];
     if (op.lane != Lane::kCompute || is_communication(op.kind)) continue;
     const int waits = count_waits(op);
-    if (before >= 0) {
-      const bool neighbours = fuser.join(fragment.ops[before], op);
-      op.fused = neighbours && waits == 0 && !is_waited_for[before];
-    }
-    if (joins_reduction(fragment, op, waits, fusions)) op.fused = true;
+    const bool follows = before >= 0 && waits == 0 && !is_waited_for[before];
+    const bool in_reduction = joins_reduction(fragment, op, waits, fusions);
+    op.fused = in_reduction || (follows && fuser.are_one(fragment.ops[before], op));
+    fuser.pass(op, in_reduction);
     before = static_cast<std::int32_t>(i);
   }
 }

@@ -172,8 +172,8 @@ TensorId LayerWriter::quantised(TensorId x, DType dtype, bool for_product) {
   const bool gates = (last.kind == OpKind::kNorm && last.shape.k == 1) ||
                      (last.kind == OpKind::kActivation && last.shape.k >= 3);
   const bool can_fuse = (last.kind == OpKind::kNorm || last.kind == OpKind::kActivation) && !gates;
-  // Kernels of experts in 4 bits quantise what they gather and activate.
-  const bool of_experts = dtype == DType::kFp4 && last.route >= 0;
+  // Kernels of experts in 4 bits quantise what they activate.
+  const bool of_experts = dtype == DType::kFp4 && original.role == Role::kExpertGateUp;
   if ((plan().fused_quantise || of_experts) && can_fuse && fragment.output(last, 0) == x) {
     builder().extend_last(copy);
     if (both_ways) builder().extend_last_by_columns(pass_.columns_of[copy]);
