@@ -88,6 +88,8 @@ TEST_CASE(
 TEST_CASE("the second half decodes two stages behind the first") {
   Fragment fragment;
   fragment.name = "decode";
+  fragment.launch = LaunchMode::kKernel;
+  fragment.one_expert_call = true;
   for (const int layer : {0, 1})
     for (const OpKind kind : {OpKind::kNorm, OpKind::kAttention}) {
       Op op = op_of(kind, layer);
@@ -100,6 +102,10 @@ TEST_CASE("the second half decodes two stages behind the first") {
   for (const Op& op : both->ops) order.emplace_back(op.second ? 1 : 2, op.layer);
   using Order = std::vector<std::pair<int, int>>;
   CHECK(order == Order{{1, 0}, {1, 0}, {2, 0}, {2, 0}, {1, 1}, {1, 1}, {2, 1}, {2, 1}});
+  for (const FragmentPtr& pair : {both, lower_two_batches(half, half, false)}) {  // launched as each half is
+    CHECK(pair->launch == LaunchMode::kKernel);
+    CHECK(pair->one_expert_call);
+  }
 }
 
 TEST_CASE("a batch is cut between sequences where the halves come out nearly alike") {

@@ -43,6 +43,7 @@ class Overlap {
     fragment_.name = backward.name + " beside " + forward.name;
     fragment_.phase = Phase::kBackward;
     fragment_.launch = backward.launch;
+    fragment_.one_expert_call = backward.one_expert_call;
     fragment_.ops.reserve(backward.ops.size() + forward.ops.size());
     fragment_.tensors.reserve(backward.tensors.size() + forward.tensors.size());
     fragment_.operands.reserve(backward.operands.size() + forward.operands.size());
