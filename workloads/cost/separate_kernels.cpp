@@ -19,7 +19,7 @@ bool is_permutation(OpKind kind) {
 }
 
 bool is_norm(OpKind kind) {
-  return kind == OpKind::kNorm || kind == OpKind::kNormGrad;
+  return kind == OpKind::kNorm || kind == OpKind::kNormGrad || kind == OpKind::kRowMeans;
 }
 
 bool is_gate(OpKind kind) {
@@ -140,11 +140,18 @@ double bytes_with_columns(const CostQuery& query) {
   return 1 + copy / op_bytes(query.kind, query.shape, query.dtype).value;
 }
 
+// Of rows that ranks share: the means' kernels are those of row_means, the norm's the rest.
+std::vector<int> eager_norm(OpKind kind, std::int64_t form) {
+  const bool shared = form == kOfSharedRows;
+  if (kind == OpKind::kRowMeans) return form == 1 ? std::vector{4, 6, 12, 4} : std::vector{6, 8, 4};
+  if (kind == OpKind::kNorm) return shared ? std::vector{8, 6, 4} : std::vector{6, 8, 4, 8, 6, 4};
+  return shared ? std::vector{6, 2, 8, 8, 12, 6} : std::vector{4, 6, 2, 6, 8, 12, 4, 8, 12, 6};
+}
+
 // Bytes of each kernel, an element.
-void add_eager(SeparateKernels& kernels, OpKind kind) {
+void add_eager(SeparateKernels& kernels, OpKind kind, std::int64_t form) {
   std::vector<int> passes;
-  if (kind == OpKind::kNorm) passes = {6, 8, 4, 8, 6, 4};
-  if (kind == OpKind::kNormGrad) passes = {4, 6, 2, 6, 8, 12, 4, 8, 12, 6};
+  if (is_norm(kind)) passes = eager_norm(kind, form);
   if (is_rotary(kind)) passes = {6, 8, 6};
   if (kind == OpKind::kActivation) passes = {4, 6};
   if (kind == OpKind::kActivationGrad) passes = {6, 6, 6};
@@ -168,7 +175,7 @@ Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
   if (is_within_exchange(query)) return {};
   SeparateKernels kernels(source, query);
   if (is_eager(query)) {
-    add_eager(kernels, query.kind);
+    add_eager(kernels, query.kind, query.shape.k);
   } else if (is_grouped(query.kind)) {
     add_products(kernels, query);
   } else if (is_permutation(query.kind)) {
@@ -184,14 +191,17 @@ Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
     kernels.op_itself(1 + copy / (element_bytes(DType::kBf16) + copy));
   } else if (query.kind == OpKind::kNorm) {
     constexpr double kRowsReadAgain = 1.4;
-    const bool separate = query.shape.heads % kWithColumns == kSeparateKernels;
+    const bool separate =
+        query.shape.heads % kWithColumns == kSeparateKernels && query.shape.k != kOfSharedRows;
     kernels.op_itself((separate ? kRowsReadAgain : 1) *
                       (writes_columns(query) ? bytes_with_columns(query) : 1));
   } else if (query.kind == OpKind::kActivation) {
     kernels.op_itself(bytes_with_columns(query));
+  } else if (query.kind == OpKind::kRowMeans) {
+    kernels.op_itself();
   } else if (query.kind == OpKind::kNormGrad) {
     kernels.op_itself();
-    kernels.pass(6);
+    kernels.pass(query.shape.k == kOfSharedRows ? 4 : 6);
   } else {
     const bool scaled = query.shape.heads > kScaledApart;
     if (query.shape.heads - (scaled ? kScaledApart : 0) == kSeparateFromBf16) kernels.pass(6);

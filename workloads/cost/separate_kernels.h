@@ -6,10 +6,10 @@
 
 namespace moebius {
 
-// Shape::heads of kCrossEntropyStats, kCrossEntropy, kNorm, kNormGrad, kAdam, the gate's, the permutations'
-// and the grouped products' kinds
+// Shape::heads of kCrossEntropyStats, kCrossEntropy, kNorm, kNormGrad, kRowMeans, kAdam, the gate's, the
+// permutations' and the grouped products' kinds
 inline constexpr int kSeparateKernels = 1;
-inline constexpr int kEagerKernels = 2;  // of kNorm, kNormGrad, kActivation, kActivationGrad, and Shape::k of
+inline constexpr int kEagerKernels = 2;  // of the norms' kinds, kActivation, kActivationGrad, and Shape::k of
                                          // kRotary, kRotaryGrad: as PyTorch runs them operation by operation
 inline constexpr int kAutocastKernels = 2;   // of the two of the loss: as PyTorch computes it under autocast
 inline constexpr int kSeparateFromBf16 = 2;  // of kAdam whose gradients come in 16 bits
@@ -37,15 +37,18 @@ bool is_within_exchange(const CostQuery& query);
 // rows
 //   are read again, and the norm's own gradient is a kernel that reads both operands too (6). NVIDIA/apex,
 //   pull request 1037: 16,384 rows of 1,024 take 75.1 and 176.2 us on A100, 53.5 and 86.6 in kernels that
-//   read once;
+//   read once; of kOfSharedRows kRowMeans has read the rows for their means, so that kNorm takes no longer
+//   and kNormGrad only by the kernel of the norm's own gradient, which reads both operands (4);
 // - of kEagerKernels, as models written in PyTorch compose them (Llama's code, copied by most: RMSNorm and
 //   rotation in FP32, SwiGLU as silu and product). kNorm copies to FP32 (2, 4), squares (4, 4), takes the
 //   mean (4), scales rows (4, 4), copies back (4, 2) and weighs (2, 2): 36 bytes. kNormGrad weighs (2, 2),
 //   takes the weights' own product (4, 2) and its sum (2), copies to FP32 (2, 4), scales rows (4, 4), takes
 //   their product (8, 4) and its mean (4), that of the square (4, 4), adds both up (8, 4) and copies back
-//   (4, 2): 68. kRotary and its gradient copy to FP32 (2, 4), take the complex product (4, 4) and copy back
-//   (4, 2): 20. kActivation takes silu (2, 2) and the product (4, 2): 10; its gradient both products (6, 6)
-//   and that of silu (6): 18;
+//   (4, 2): 68. Of kOfSharedRows kRowMeans has the kernels up to a mean (copy, square, mean: 18; back the
+//   first weighing, the copy, the product and its mean: 26), kNorm and kNormGrad the rest (18, 42). kRotary
+//   and its gradient copy to FP32 (2, 4), take the complex product (4, 4) and copy back (4, 2): 20.
+//   kActivation takes silu (2, 2) and the product (4, 2): 10; its gradient both products (6, 6) and that of
+//   silu (6): 18;
 // - kAdam: gradients copied to FP32 where they are 16 bits (2, 4), unscaled and checked (4, 4), scaled down
 // by
 //   their norm where they are (4, 4), the op itself, weights copied from their masters (4; they are written

@@ -184,13 +184,42 @@ TEST_CASE(
     const bool rotary = op.kind == OpKind::kRotary || op.kind == OpKind::kRotaryGrad;
     if (rotary) query.shape.heads = 4, query.shape.head_dim = 64;
     CHECK(has_separate_kernels(query) != rotary);
-    query.shape.k = rotary ? kEagerKernels : 2;
+    const bool activation = op.kind == OpKind::kActivation || op.kind == OpKind::kActivationGrad;
+    query.shape.k = rotary ? kEagerKernels : activation ? 2 : 0;
     INFO(to_string(op.kind));
     REQUIRE(has_separate_kernels(query));
     const Cost cost = separate_kernels_cost(Bytes1(), query);
     CHECK(cost.memory_bytes == op.bytes * kElements);
     CHECK(cost.seconds == op.bytes * kElements + op.kernels);
   }
+}
+
+// The means' kernels are those of row_means: of squares forward, of projections back.
+TEST_CASE("norms of rows that ranks share move what a norm of whole rows does, in two ops") {
+  const auto cost = [](OpKind kind, std::int64_t form, int how) {
+    CostQuery query = asked(kind, how);
+    query.shape.k = form;
+    return separate_kernels_cost(Bytes1(), query);
+  };
+  const auto sum = [&](OpKind norm, std::int64_t form) {
+    const Cost means = cost(OpKind::kRowMeans, form, kEagerKernels);
+    return means.seconds + cost(norm, kOfSharedRows, kEagerKernels).seconds;
+  };
+  CHECK(sum(OpKind::kNorm, 0) == cost(OpKind::kNorm, 0, kEagerKernels).seconds);
+  CHECK(sum(OpKind::kNormGrad, 1) == cost(OpKind::kNormGrad, 0, kEagerKernels).seconds);
+  // Rows are not read again for a mean that is known; weights' gradients are a kernel all the same.
+  const auto fused = [](OpKind kind, std::int64_t form) {
+    CostQuery query = asked(kind, 0);
+    query.shape.k = form;
+    return Bytes1().cost(query).memory_bytes;
+  };
+  const auto more = [&](OpKind kind, std::int64_t form) {
+    return cost(kind, form, kSeparateKernels).memory_bytes - fused(kind, form);
+  };
+  CHECK(more(OpKind::kRowMeans, 0) == 0);
+  CHECK(more(OpKind::kRowMeans, 1) == 0);
+  CHECK(more(OpKind::kNorm, kOfSharedRows) == 0);
+  CHECK(more(OpKind::kNormGrad, kOfSharedRows) == 4 * kElements);
 }
 
 TEST_CASE("rows that dispatch puts where experts read them need no kernel, however many there are") {

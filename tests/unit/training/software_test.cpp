@@ -47,6 +47,24 @@ TEST_CASE("without the keys every op is fused and tensor-parallel sums hold no c
     for (const Op& op : submission.fragment->ops) CHECK(op.units == 0);
 }
 
+// Of rows whose columns two ranks share, with their means there and back.
+TEST_CASE("kernels of norms are those of queries and keys over all heads too") {
+  TrainingJob job = job_of_software();
+  job.model.attention = AttentionKind::kGqa;
+  job.model.head_dim = 16;
+  job.model.qk_norm = QkNorm::kPerLayer;
+  job.plan.tp = 2;
+  const auto all_say = [&](int kernels) {
+    for (const OpKind kind : {OpKind::kRowMeans, OpKind::kNorm, OpKind::kNormGrad})
+      CHECK(kernels_of(job, kind) == kernels);
+  };
+  all_say(0);
+  job.plan.separate_norm_grad = true;
+  all_say(kSeparateKernels);
+  job.plan.eager_elementwise = true;
+  all_say(kEagerKernels);
+}
+
 TEST_CASE("each key marks the ops that it is about and no others") {
   TrainingJob job = job_of_software();
   job.plan.loss = LossKernels::kSeparate;

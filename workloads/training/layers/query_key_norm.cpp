@@ -11,7 +11,7 @@ TensorId LayerWriter::query_key_means(TensorId q, TensorId k) {
   emit({.kind = OpKind::kRowMeans,
         .role = Role::kQNorm,
         .scale = 1.0f / static_cast<float>(plan().tp),
-        .shape = {.m = rows(q), .n = columns(q) + columns(k)}},
+        .shape = {.m = rows(q), .n = columns(q) + columns(k), .heads = norm_kernels()}},
        {q, k}, {own});
   return collective(OpKind::kAllReduce, GroupRole::kTensor, Lane::kTensorComm, own, rows(own));
 }
@@ -29,7 +29,11 @@ TensorId LayerWriter::query_key_norm(TensorId x, Role role, int heads, TensorId 
   const TensorId y = builder().transient(rows(x), columns(x), DType::kBf16, role);
   emit({.kind = OpKind::kNorm,
         .role = role,
-        .shape = {.m = rows(x), .n = columns(x), .k = kOfSharedRows, .kv_heads = keys ? 1 : 0}},
+        .shape = {.m = rows(x),
+                  .n = columns(x),
+                  .k = kOfSharedRows,
+                  .heads = norm_kernels(),
+                  .kv_heads = keys ? 1 : 0}},
        {x, w, means}, {y});
   return y;
 }
