@@ -144,19 +144,30 @@ void check_batch(Scenario& scenario, const Document& document) {
           plan.token_budget, plan.ranks_of_route(), scenario.model.experts.active);
 }
 
-// Pools of devices that prefill or decode, as the phases and the rows of `pools` name them; empty: one that
-// needs no name.
-std::vector<std::string> serving_pools(Section& plan, Section& decode, Section& prefill) {
-  std::vector<std::string> names;
-  const auto add = [&](const Value* name) {
-    if (name != nullptr && name->kind == Value::Kind::kString) names.push_back(name->text);
+const Value* member(const Value* object, std::string_view key) {
+  return object != nullptr && object->kind == Value::Kind::kObject ? object->find(key) : nullptr;
+}
+
+// Pools of devices that a phase, or a row of `pools`, names: attention's own or the phase's, and its
+// experts'.
+void add_pools(const Value* phase, std::vector<std::string>& names) {
+  const auto text = [](const Value* name) {
+    return name != nullptr && name->kind == Value::Kind::kString ? name->text : "";
   };
-  add(decode.ahead("pool"));
-  add(prefill.ahead("pool"));
+  const std::string attention = text(member(member(phase, "attention"), "pool"));
+  for (const std::string& name : {attention.empty() ? text(member(phase, "pool")) : attention,
+                                  text(member(member(phase, "experts"), "pool"))})
+    if (!name.empty()) names.push_back(name);
+}
+
+// Those that prefill or decode; empty: one that needs no name.
+std::vector<std::string> serving_pools(Section& plan) {
+  std::vector<std::string> names;
+  add_pools(plan.ahead("decode"), names);
+  add_pools(plan.ahead("prefill"), names);
   const Value* rows = plan.ahead("pools");
   if (rows == nullptr || rows->kind != Value::Kind::kArray) return names;
-  for (const Value& row : rows->items)
-    if (row.kind == Value::Kind::kObject) add(row.find("pool"));
+  for (const Value& row : rows->items) add_pools(&row, names);
   return names;
 }
 
@@ -272,8 +283,7 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   Section prefill = section.object(
       "prefill", false, "iterations that take in prompts; on the same ranks, or a pool of its own");
   if (scenario.cluster)
-    framework =
-        on_device(framework, smallest_device(*scenario.cluster, serving_pools(section, decode, prefill)));
+    framework = on_device(framework, smallest_device(*scenario.cluster, serving_pools(section)));
   scenario.stacks = framework.stacks;
   reduce_as(framework, scenario);
   PhaseKeys degrees = read_phase(decode, {1, 1}, framework);

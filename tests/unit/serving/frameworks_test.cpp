@@ -169,6 +169,11 @@ TEST_CASE("SGLang's chunk is by the smallest device that serves, not by one that
   CHECK(large == 16384);
   CHECK(chunk(R"("pools": [{"pool": "a", "role": "prefill", "attention": {"dp": 8}},
                            {"pool": "b", "role": "decode", "attention": {"dp": 8}}])") == small);
+  // Attention's own pool counts instead of its phase's, and that of experts beside it.
+  CHECK(chunk(R"("decode": {"pool": "b", "attention": {"pool": "a", "dp": 8}, "ep": {"degree": 8}})") ==
+        large);
+  CHECK(chunk(R"("decode": {"pool": "a", "attention": {"dp": 8}, "experts": {"pool": "b"}},
+                 "separation": {"attention_ffn": true})") == small);
 }
 
 TEST_CASE("engines gather logits before they choose tokens, and TensorRT-LLM admits what it need not evict") {
