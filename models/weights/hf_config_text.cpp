@@ -1,5 +1,6 @@
 #include "models/weights/hf_config_text.h"
 
+#include <algorithm>
 #include <numeric>
 #include <span>
 #include <vector>
@@ -19,6 +20,8 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kMixtralLike[] = {"mixtral", "minimax_m2"};
 constexpr std::string_view kOneShared[] = {"qwen2_moe"};
+// Whose experts' width is written as that of an MLP.
+constexpr std::string_view kOfExpertsAlone[] = {"mixtral", "minimax_m2", "olmoe"};
 // Plain ones first; Llama's biases have one more, of the output map, than Qwen2's.
 constexpr std::string_view kUsual[] = {"qwen2",       "llama",     "mistral",  "qwen3", "deepseek_v3",
                                        "deepseek_v2", "qwen3_moe", "glm4_moe", "olmoe"};
@@ -96,7 +99,9 @@ void write_experts(const Model& model, ConfigText& text) {
   text.row("mlp_only_layers", fmt::format("[{}]", fmt::join(dense, ", ")));
 }
 
-std::string config_of(const Model& model, std::string_view family, bool widths_of_experts) {
+std::string config_of(const Model& model, std::string_view family) {
+  const bool widths_of_experts =
+      std::ranges::find(kOfExpertsAlone, family) != std::ranges::end(kOfExpertsAlone);
   ConfigText text;
   text.row("model_type", fmt::format("\"{}\"", family));
   text.number("num_hidden_layers", model.layers);
@@ -133,7 +138,7 @@ bool says(const std::string& config, const Model& model) {
 
 std::string hf_config_text(const Model& model, WeightNaming naming) {
   for (const std::string_view family : families_of(naming)) {
-    std::string config = config_of(model, family, naming == WeightNaming::kMixtral);
+    std::string config = config_of(model, family);
     if (says(config, model)) return config;
   }
   return "";

@@ -1,5 +1,6 @@
 // What is published of the parameters of models, by the sizes of their configurations.
 #include "models/hf_config.h"
+#include "models/weights/hf_config_text.h"
 
 #include "tests/catch.h"
 
@@ -113,6 +114,21 @@ TEST_CASE("norms of queries and keys are of each head or of all together, as fam
   const Model other = model_of(R"({"model_type": "minimax_m2")" + sizes +
                                R"(, "use_qk_norm": true, "qk_norm_type": "per_group"})");
   CHECK(other.unsupported == "norms of queries and keys by \"per_group\"");
+}
+
+TEST_CASE("a configuration that is written gives experts their width in the key that the family reads") {
+  for (const auto& [name, naming] : {std::pair{"olmoe-1b-7b", WeightNaming::kShared},
+                                     {"mixtral-8x7b", WeightNaming::kMixtral},
+                                     {"qwen3-30b-a3b", WeightNaming::kShared}}) {
+    INFO(name);
+    const Model model = ModelCatalog().model(name);
+    const std::string config = hf_config_text(model, naming);
+    REQUIRE(!config.empty());
+    const Model written = model_of(config);
+    CHECK(written.experts == model.experts);
+    CHECK(written.dense_width == model.dense_width);
+    CHECK(written.qk_norm == model.qk_norm);
+  }
 }
 
 }  // namespace moebius
