@@ -134,18 +134,19 @@ TEST_CASE("scripts that capture graphs of 2,048 tokens replay iterations with pr
 
 TEST_CASE("experts stand whole where the row does not have their degree and the script of its day says so") {
   const ModelCatalog models;
-  const auto degree = [&](const char* measured, const char* system, int users) {
+  const auto degree = [&](const char* measured, const char* system, int users, int told = 1) {
     ServerRow row = llama();
     row.backend = "trtllm", row.model = "openai/gpt-oss-120b", row.precision = "fp4", row.gemm = "nvfp4";
     row.version = "", row.measured = measured, row.system = system, row.users = row.both.batch = users;
     row.input = 1024;
-    row.both.tp = row.both.moe_tp = 8, row.both.moe_ep = row.both.dp = 1;
+    row.both.tp = 8, row.both.moe_tp = 8 / told, row.both.moe_ep = told, row.both.dp = 1;
     return text_at(*server_scenario(row, models).scenario, "/plan/decode/ep/degree");
   };
   CHECK(degree("2025-11-02", "h200_sxm", 8) == "8");
   CHECK(degree("2026-02-05", "h200_sxm", 8) == "1");
   CHECK(degree("2025-11-02", "b200_sxm", 8) == "1");
   CHECK(degree("2025-11-02", "b200_sxm", 16) == "8");
+  CHECK(degree("2025-11-02", "b200_sxm", 16, 4) == "4");
 }
 
 TEST_CASE("TensorRT-LLM's scripts for Llama gather short prompts and give iterations a whole sequence") {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -170,7 +171,7 @@ Layout layout_of(const ServerRow& row, const Model& model, const std::string& ch
     layout.separation = R"("separation": {"prefill_decode": true, "first_token": "decode"}, )";
   } else {
     ServerDegrees given = row.both;
-    if (keeps_whole_experts(row, model)) given.moe_ep = given.moe_tp, given.moe_tp = 1;
+    if (given.moe_ep == 1 && keeps_whole_experts(row, model)) std::swap(given.moe_ep, given.moe_tp);
     layout.decode = degrees_of(given, model, "how the server is spread");
     if (devices(layout.decode) > kOfNode) throw LeftOut{"an aggregated server of more than one node"};
     layout.pools = pool_text("servers", chip, devices(layout.decode));
