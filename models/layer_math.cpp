@@ -267,8 +267,8 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kNormGrad:
       return {elements * 3 * out + x.n * (out + kAccumulateBytes) +
               (shape.k == kOfSharedRows ? 2 * x.m * kWordBytes : 0)};
-    case OpKind::kRowMeans:
-      return {(elements + (shape.k == 1 ? elements + x.n : 0)) * out + x.m * kWordBytes};
+    case OpKind::kRowMeans:  // of queries and of keys
+      return {(elements + (shape.k == 1 ? elements + x.n : 0)) * out + 2 * x.m * kWordBytes};
     case OpKind::kRotary:
     case OpKind::kRotaryGrad:
       return {elements * 2 * out};
