@@ -168,7 +168,9 @@ constexpr bool is_collective(OpKind kind) {
 // Shape::k of an activation that multiplies each row by the sigmoid of its own gate.
 inline constexpr std::int64_t kGateOfRows = 4;
 
-// Shape::k of a norm that is told the means of its rows.
+// Shape::k of kNorm and kNormGrad: 0, rows that stand whole on a rank; 1 (kNorm alone), the same times
+// silu of a gate; kOfSharedRows, rows whose columns ranks share, with means that they are told: those that
+// kRowMeans took, of squares (k = 0) for both and of projections (k = 1) for kNormGrad.
 inline constexpr std::int64_t kOfSharedRows = 2;
 
 // Shape::heads of a product whose kernel adds a bias at its end, or sums a bias's gradient on its way.

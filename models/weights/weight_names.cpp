@@ -51,10 +51,10 @@ std::string_view plain_name(WeightPart part) {
       return "self_attn.v_proj.bias";
     case WeightPart::kOutputBias:
       return "self_attn.o_proj.bias";
-    case WeightPart::kHeadQueryNorm:
+    case WeightPart::kQueryHeadNorm:
     case WeightPart::kQueryRowNorm:
       return "self_attn.q_norm.weight";
-    case WeightPart::kHeadKeyNorm:
+    case WeightPart::kKeyHeadNorm:
     case WeightPart::kKeyRowNorm:
       return "self_attn.k_norm.weight";
     case WeightPart::kRotaryFrequencies:
@@ -172,8 +172,8 @@ class WeightList {
       add(WeightPart::kOutputBias, {h}, true);  // Llama's "attention_bias" has it, Qwen2 has not
     }
     if (model_.qk_norm == QkNorm::kPerHead) {
-      add(WeightPart::kHeadQueryNorm, {d});
-      add(WeightPart::kHeadKeyNorm, {d});
+      add(WeightPart::kQueryHeadNorm, {d});
+      add(WeightPart::kKeyHeadNorm, {d});
     }
     if (model_.qk_norm == QkNorm::kPerLayer) {
       add(WeightPart::kQueryRowNorm, {queries});
@@ -269,8 +269,8 @@ WeightCut cut_of(WeightPart part) {
     case WeightPart::kLatentDown:
     case WeightPart::kLatentNorm:
     case WeightPart::kOutputBias:
-    case WeightPart::kHeadQueryNorm:
-    case WeightPart::kHeadKeyNorm:
+    case WeightPart::kQueryHeadNorm:
+    case WeightPart::kKeyHeadNorm:
     case WeightPart::kRotaryFrequencies:
     case WeightPart::kMlpNorm:
     case WeightPart::kRouter:

@@ -39,8 +39,8 @@ enum class WeightPart : std::uint8_t {
   kKeyBias,
   kValueBias,
   kOutputBias,
-  kHeadQueryNorm,
-  kHeadKeyNorm,  // of each head
+  kQueryHeadNorm,
+  kKeyHeadNorm,  // of each head
   kQueryRowNorm,
   kKeyRowNorm,  // of all heads together
   kRotaryFrequencies,

@@ -9,6 +9,7 @@
 #include "hw/error.h"
 #include "real/bench/cache_walk.h"
 #include "real/bench/host_case.h"
+#include "real/bench/op_text.h"
 #include "real/bench/repetitions.h"
 
 namespace moebius {

@@ -58,7 +58,4 @@ std::vector<CostQuery> parts_of(const CostQuery& query);
 // Of a query that is one part. Communication is a CHECK.
 OpOperands operands_of(const CostQuery& query);
 
-// "grouped_gemm of m 4096, n 2048, k 7168, groups 8 in fp8": for sentences.
-std::string describe(const CostQuery& query);
-
 }  // namespace moebius

@@ -1,6 +1,6 @@
-#include <fmt/format.h>
+#include "real/bench/op_text.h"
 
-#include "real/bench/op_operands.h"
+#include <fmt/format.h>
 
 namespace moebius {
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "real/bench/op_text.h"
 #include "real/bench/repetitions.h"
 #include "real/cuda/catalog_name.h"
 #include "real/cuda/cuda_case.h"

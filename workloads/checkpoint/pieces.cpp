@@ -139,7 +139,7 @@ std::vector<Piece> PieceList::all() {
       block(WeightPart::kQueryDown);
       break;
     case Role::kQNorm:
-      norm_of_heads(WeightPart::kQueryNorm, WeightPart::kQueryRowNorm, WeightPart::kHeadQueryNorm);
+      norm_of_heads(WeightPart::kQueryNorm, WeightPart::kQueryRowNorm, WeightPart::kQueryHeadNorm);
       break;
     case Role::kQB:
       rotary(WeightPart::kQueryUp, mla.nope_dim + mla.rope_dim);
@@ -148,7 +148,7 @@ std::vector<Piece> PieceList::all() {
       rotary(WeightPart::kLatentDown, mla.kv_rank + mla.rope_dim);
       break;
     case Role::kKvNorm:
-      norm_of_heads(WeightPart::kLatentNorm, WeightPart::kKeyRowNorm, WeightPart::kHeadKeyNorm);
+      norm_of_heads(WeightPart::kLatentNorm, WeightPart::kKeyRowNorm, WeightPart::kKeyHeadNorm);
       break;
     case Role::kKvB:
       block(WeightPart::kLatentUp);

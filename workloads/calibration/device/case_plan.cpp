@@ -150,6 +150,7 @@ void add_all(PlanMaker& maker, const CaseSizes& sizes) {
   add_streams(maker, sizes);
   add_streams_of_heads(maker, sizes);
   add_tokens(maker, sizes);
+  // Behind all others, whose drawn cases follow from how many families stand before them.
   maker.add(family_of(OpKind::kRowMeans, DType::kBf16, {}, {Key::kM, Key::kN}), {},
             {sizes.stream_rows, sizes.widths});
 }

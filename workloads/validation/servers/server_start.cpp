@@ -17,6 +17,12 @@ bool blackwell(const ServerRow& row) {
   return row.system.starts_with("b");
 }
 
+// What fixes whose kernels compute, beside the row's system, backend and format.
+struct KernelSwitches {
+  bool per_tensor = false;  // scales of whole tensors
+  bool generated_experts = false, deep_gemm = false;
+};
+
 // Dense products on Blackwell. FP4: SGLang's kernels have no loop over k that waits for each of its parts, as
 // those of TensorRT-LLM's table (22 us for k 8192 and 8 us for k 1024, of whichever n), which the servers did
 // not run: theirs were tuned. FP8 by blocks: SGLang's table is of DeepGEMM with the passes that pack its
@@ -37,15 +43,14 @@ std::string dense_on_blackwell(const ServerRow& row, bool tensor_rt, bool deep_g
 // as TensorRT-LLM's kernels there, blows weights up to BF16 in registers, SGLang's Triton kernel in memory.
 // TensorRT-LLM's generated experts are in SGLang by FlashInfer, and its tables tell them; TensorRT-LLM's own
 // tell CUTLASS and DeepGEMM.
-std::string kernels_of(const ServerRow& row, const Model& model, bool per_tensor, bool generated_experts,
-                       bool deep_gemm) {
+std::string kernels_of(const ServerRow& row, const Model& model, const KernelSwitches& switches) {
   const bool tensor_rt = row.backend == "trtllm" ||
                          (row.backend == "vllm" && model.id.starts_with("gpt-oss") && !blackwell(row));
   std::string kernels = tensor_rt ? kTensorRt : kSglang;
-  if (per_tensor) return fmt::format("{0}+fp8-rowwise; quantise/fp8={0}", kernels);
-  if (generated_experts)
+  if (switches.per_tensor) return fmt::format("{0}+fp8-rowwise; quantise/fp8={0}", kernels);
+  if (switches.generated_experts)
     kernels += fmt::format("; grouped_gemm/{}={}", row.gemm == "nvfp4" ? "fp4" : "fp8", kSglang);
-  return kernels + dense_on_blackwell(row, tensor_rt, deep_gemm);
+  return kernels + dense_on_blackwell(row, tensor_rt, switches.deep_gemm);
 }
 
 std::string text_of(const std::optional<Value>& object) {
@@ -70,7 +75,7 @@ bool keeps_whole_experts(const ServerRow& row, const Model& model) {
 
 ServerStart server_start(const ServerRow& row, const Model& model, const ServerShape& shape) {
   ServerStart start;
-  bool generated_experts = false, deep_gemm = false;
+  KernelSwitches switches{.per_tensor = shape.per_tensor};
   std::optional<Value> scheduler, speculative;
   for (const ServerRule& rule : shipped_server_rules()) {
     if (!rule.when.met(row, model.id, shape.replicas)) continue;
@@ -80,8 +85,8 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
     if (rule.memory_share > 0) start.memory_share = rule.memory_share;
     if (rule.users_a_slot > 0)
       start.max_batch = slots_of(rule.users_a_slot, row.users, shape.replicas * row.decode.workers);
-    generated_experts |= rule.generated_experts;
-    deep_gemm |= rule.deep_gemm;
+    switches.generated_experts |= rule.generated_experts;
+    switches.deep_gemm |= rule.deep_gemm;
     start.fused_shared_experts |= rule.fused_shared_experts;
     if (rule.fused_reduction) start.fused_reduction = rule.fused_reduction;
     start.quantised_output |= rule.quantised_output;
@@ -89,7 +94,7 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
     if (rule.speculative) speculative = rule.speculative;
   }
   if (row.apart() && scheduler) drop_joining_keys(*scheduler);
-  start.kernels = kernels_of(row, model, shape.per_tensor, generated_experts, deep_gemm);
+  start.kernels = kernels_of(row, model, switches);
   start.scheduler = text_of(scheduler);
   for (const char* key : {"captured_prompts", "host_per_launch"})
     if (const Value* given = scheduler ? scheduler->find(key) : nullptr)
