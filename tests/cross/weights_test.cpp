@@ -177,22 +177,17 @@ TEST_CASE("the same: Qwen3's norms of heads, a base of a million, another epsilo
                     {alone, two_tensor_ranks, sequence_parallel, two_stages, two_context_ranks}, constants);
 }
 
-TEST_CASE("the same: norms of all heads together, OLMoE's and MiniMax-M2's") {
-  Model olmoe = grouped_model();
-  olmoe.qk_norm = QkNorm::kPerLayer;
-  require_reference(olmoe, WeightNaming::kShared,
-                    {alone, two_tensor_ranks, sequence_parallel, two_stages, two_context_ranks},
-                    {.rotary = {.base = 1e6}, .norm_epsilon = 1e-2});
-}
-
-TEST_CASE("the same: positions that turn the first half of each head, GLM-4.5's and MiniMax-M2's") {
-  for (const QkNorm norm : {QkNorm::kPerHead, QkNorm::kPerLayer}) {
-    Model glm = biased(grouped_model());
-    glm.rotary_dim = glm.head_dim / 2;
-    glm.qk_norm = norm;
-    require_reference(glm, WeightNaming::kShared,
-                      {alone, two_tensor_ranks, sequence_parallel, two_stages, two_context_ranks});
-  }
+TEST_CASE(
+    "the same: norms of all heads together, OLMoE's; positions that turn half of each head, GLM-4.5's") {
+  const std::vector<Change> layouts = {alone, two_tensor_ranks, sequence_parallel, two_stages,
+                                       two_context_ranks};
+  Model model = biased(grouped_model());
+  model.qk_norm = QkNorm::kPerLayer;
+  require_reference(model, WeightNaming::kShared, layouts, {.rotary = {.base = 1e6}, .norm_epsilon = 1e-2});
+  model.rotary_dim = model.head_dim / 2;  // and both, MiniMax-M2's
+  require_reference(model, WeightNaming::kShared, layouts);
+  model.qk_norm = QkNorm::kPerHead;
+  require_reference(model, WeightNaming::kShared, layouts);
 }
 
 TEST_CASE("the same: positions that YaRN stretches, with its scale of scores") {
