@@ -48,8 +48,10 @@ void read_kernels(Section& section, const Framework& framework, Scenario& scenar
       read_formats(section.object("precision", false, "number formats"), scenario.model, plan);
   scenario.weights = read_weights(section);
   read_head_kernels(section, framework, scenario);
+  const Model& model = scenario.model;
+  const bool normed_dense = model.qk_norm != QkNorm::kNone && model.experts.routed == 0;
   plan.fused_reduction = section.boolean(
-      "fused_reduction", framework.fused_reduction,
+      "fused_reduction", framework.fused_reduction && (framework.reduces_normed_dense || !normed_dense),
       "short all-reduces of tensor-parallel ranks add to what they are added to and normalise");
   // Frameworks quantise blocks of FP8, and FP4, in a kernel of their own.
   const bool blocks = scenario.fp8_scales == Fp8Scales::kBlock &&

@@ -144,6 +144,7 @@ constexpr std::array kFrameworks{
         .fused = true,
         .fused_normed_append = false,
         .fused_reduction = true,
+        .reduces_normed_dense = false,
         .quantised_reduction = true,
         .output_reserve = 1,
         .sampling = Sampling::kGathered,
@@ -166,7 +167,7 @@ constexpr std::array kFrameworks{
             "when the cache can hold all that it may generate), _torch/modules/fused_moe (all tokens "
             "gathered where no "
             "NVLink domain of several nodes is found), AllReduceFusionOp (Llama 3 and 4 since pull "
-            "request 6205, DeepSeek, Qwen3)",
+            "request 6205, DeepSeek, Qwen3's experts; not modeling_qwen3.py)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 41 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated, of a grid of "

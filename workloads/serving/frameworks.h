@@ -40,6 +40,7 @@ struct Framework {
   bool fused_head_norms = true;                              // /plan/fused_head_norms
   bool fused_append = true, fused_normed_append = true;      // /plan/fused_append, the latter with head norms
   bool fused_reduction = false;                              // /plan/fused_reduction
+  bool reduces_normed_dense = true;                          // so, too, dense models that norm their heads
   bool quantised_reduction = false;                          // /plan/quantised_reduction
   double output_reserve = 0;                                 // /plan/scheduler/output_reserve
   Sampling sampling = Sampling::kShards;                     // /plan/scheduler/sampling

@@ -15,18 +15,19 @@
 namespace moebius {
 namespace {
 
-// Qwen3-30B-A3B on two servers of a pool each, the first one's chips given.
-Scenario serving(std::string_view plan, std::string_view chip = "h100-sxm") {
+// On two servers of a pool each, the first one's chips given.
+Scenario serving(std::string_view plan, std::string_view chip = "h100-sxm",
+                 std::string_view model = "qwen3-30b-a3b") {
   static const Catalog catalog;
   static const ModelCatalog models;
   const std::string text = fmt::format(
-      R"({{"moebius": 1, "kind": "serving", "name": "s", "model": "qwen3-30b-a3b",
+      R"({{"moebius": 1, "kind": "serving", "name": "s", "model": "{}",
     "cluster": {{"pools": [{{"name": "a", "accelerator": "{}", "node": "hgx-8", "nodes": 1}},
                            {{"name": "b", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 1}}],
                 "fabric": {{"type": "rail-optimised-clos"}}}},
     "plan": {{"steps": "surface", {}}},
     "workload": {{"trace": {{"generator": "batch", "requests": 16, "input": 512, "output": 16}}}}}})",
-      chip, plan);
+      model, chip, plan);
   return read_scenario(parse_document(text, "s.json"), catalog, models);
 }
 
@@ -89,6 +90,17 @@ TEST_CASE("engines that launch experts by one call do so on each pool by its own
   CHECK_FALSE(once("sglang", "rtx-pro-6000", kEight));
   CHECK(serving(replicas("trtllm", "")).service.phases[1].plan.one_expert_call);
   CHECK_FALSE(serving(replicas("vllm", "")).service.phases[1].plan.one_expert_call);
+}
+
+TEST_CASE("TensorRT-LLM's reductions norm in all models but dense ones that norm their heads") {
+  const auto fused = [](std::string_view framework, std::string_view model) {
+    const std::string plan = fmt::format(R"("framework": "{}", "pools": [{{"pool": "a"}}])", framework);
+    return serving(plan, "h100-sxm", model).service.phases[0].plan.fused_reduction;
+  };
+  CHECK(fused("trtllm", "mixtral-8x7b"));
+  CHECK(fused("trtllm", "qwen3-30b-a3b"));
+  CHECK_FALSE(fused("trtllm", "qwen3-8b"));
+  CHECK_FALSE(fused("vllm", "mixtral-8x7b"));
 }
 
 TEST_CASE("experts on a pool of their own are sent what they are asked for, not gathered") {
