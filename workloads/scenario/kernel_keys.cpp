@@ -60,8 +60,9 @@ void read_kernels(Section& section, const Framework& framework, Scenario& scenar
       section.boolean("fused_quantise", !(framework.fused && (blocks || plan.gemm == DType::kFp4)),
                       "norms and activations write what the products behind them read in 8 or 4 bits; "
                       "frameworks quantise apart, but for FP8 with scales of whole tensors");
+  const bool reduces_low = plan.fused_reduction && plan.gemm == DType::kFp4;
   plan.quantised_reduction =
-      section.boolean("quantised_reduction", framework.quantised_reduction,
+      section.boolean("quantised_reduction", framework.quantised_reduction && reduces_low,
                       "with `fused_reduction`: what it norms it also writes in 4 bits");
   plan.quantised_output =
       section.boolean("quantised_output", false,
@@ -71,8 +72,7 @@ void read_kernels(Section& section, const Framework& framework, Scenario& scenar
              low_experts = plan.expert_gemm.value_or(plan.gemm) != DType::kBf16;
   section.allow_only("fused_quantise", low || low_experts, "products in 8 or 4 bits");
   section.allow_only("quantised_output", low, "products in 8 or 4 bits");
-  section.allow_only("quantised_reduction", plan.fused_reduction && plan.gemm == DType::kFp4,
-                     "\"fused_reduction\" and products in 4 bits");
+  section.allow_only("quantised_reduction", reduces_low, "\"fused_reduction\" and products in 4 bits");
   read_expert_calls(section, framework, scenario);
 }
 

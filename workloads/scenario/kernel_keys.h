@@ -6,9 +6,8 @@
 
 namespace moebius {
 
-// `precision`, `weights`, what kernels do in one (`fused` and the keys that begin like it), what they
-// quantise
-// (`quantised_*`), `one_expert_call`.
+// `precision` and `weights`, `fused` and the keys that begin like it, `quantised_output`,
+// `quantised_reduction` and `one_expert_call`.
 void read_kernels(Section& section, const Framework& framework, Scenario& scenario);
 
 // Whether one call launches a layer's experts, on the devices of each phase, which are known.
