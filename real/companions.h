@@ -13,7 +13,7 @@
 #include "real/host/op_context.h"
 #include "workloads/checkpoint/checkpoint.h"
 #include "workloads/checkpoint/optimizer_state.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 
 namespace moebius {
 

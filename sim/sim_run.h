@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/sim_executor.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 
 namespace moebius {
 

@@ -8,7 +8,7 @@
 #include "sim/emulate_run.h"
 #include "tests/scenario_file.h"
 #include "tests/unit/cost/fake_bench.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 
 namespace moebius {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "real/initial_values.h"
 #include "tests/cross/small_serving.h"
-#include "workloads/observed_workload.h"
-#include "workloads/service_experts.h"
+#include "workloads/perform/observed_workload.h"
+#include "workloads/service/experts.h"
 
 namespace moebius {
 

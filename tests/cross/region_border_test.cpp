@@ -10,7 +10,7 @@
 
 #include "sim/sim_run.h"
 #include "tests/scenario_file.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 
 using namespace moebius;
 

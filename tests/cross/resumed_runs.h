@@ -8,7 +8,7 @@
 
 #include "real/host/host_run.h"
 #include "tests/process.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 
 namespace moebius::test {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "sim/sim_executor.h"
-#include "workloads/carried_job.h"
 #include "workloads/cost/cost_source.h"
 #include "workloads/crosscheck/crosscheck.h"
+#include "workloads/service/carried_job.h"
 
 namespace moebius {
 

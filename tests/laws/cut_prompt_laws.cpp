@@ -4,7 +4,7 @@
 #include "../unit/training/small_job.h"
 #include "models/layer_math.h"
 #include "sim/sim_run.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/schedule/work.h"
 #include "workloads/serving/cut_prompts.h"
 #include "workloads/serving/lower.h"

@@ -4,10 +4,10 @@
 #include "../unit/training/small_job.h"
 #include "row_cost.h"
 #include "sim/sim_run.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/routing/random_stream.h"
 #include "workloads/schedule/work.h"
-#include "workloads/service_pools.h"
+#include "workloads/service/pools.h"
 #include "workloads/serving/lower.h"
 #include "workloads/serving/system/pipeline_cost.h"
 

@@ -6,7 +6,7 @@
 #include "tests/laws/simulator.h"
 #include "tests/scenario_file.h"
 #include "workloads/job.h"
-#include "workloads/service_encoder.h"
+#include "workloads/service/encoder.h"
 
 #include "tests/catch.h"
 

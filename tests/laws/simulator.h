@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/sim_run.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 
 namespace moebius {
 

@@ -5,8 +5,8 @@
 
 #include "tests/laws/simulator.h"
 #include "workloads/schedule/steady_timer.h"
+#include "workloads/service/timed_pool.h"
 #include "workloads/set_option.h"
-#include "workloads/timed_pool.h"
 
 #include "hw/error.h"
 #include "tests/catch.h"
@@ -97,8 +97,8 @@ double step_seconds(const Library& library, int steps, int batch) {
         "plan": {"dp": {"degree": 1, "zero": 2}},
         "workload": {"steps": 1, "sequence_length": 4096, "global_batch": 2, "micro_batch": 1}})",
       "steady");
-  apply_sets({"/model={\"base\":\"qwen2.5-7b\",\"layers\":4}",
-              "/workload/steps=" + std::to_string(steps), "/workload/global_batch=" + std::to_string(batch)},
+  apply_sets({"/model={\"base\":\"qwen2.5-7b\",\"layers\":4}", "/workload/steps=" + std::to_string(steps),
+              "/workload/global_batch=" + std::to_string(batch)},
              document);
   Job job = read_job(std::move(document), {}, library);
   const Hooks hooks{.wants_spans = false, .quiet = true};

@@ -12,7 +12,7 @@
 #include "hw/json_text.h"
 #include "hw/units.h"
 #include "viz/import/chrome_reader.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/report/run_directory.h"
 
 namespace moebius {

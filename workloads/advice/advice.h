@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "workloads/job.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/report/report.h"
 
 namespace moebius {

@@ -11,7 +11,7 @@
 #include "workloads/cost/kernel_curve.h"
 #include "workloads/crosscheck/virtual_machine.h"
 #include "workloads/job.h"
-#include "workloads/listing.h"
+#include "workloads/listing/listing.h"
 #include "workloads/scenario/schema.h"
 
 namespace moebius {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "workloads/command_line/command.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 
 namespace moebius {
 

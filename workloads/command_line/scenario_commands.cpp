@@ -8,7 +8,7 @@
 #include "workloads/native_scales.h"
 #include "workloads/report/summary.h"
 #include "workloads/report/wrapped_text.h"
-#include "workloads/service_pool_text.h"
+#include "workloads/service/pool_text.h"
 #include "workloads/study/check_study.h"
 
 namespace moebius {

@@ -9,7 +9,7 @@
 
 #include "workloads/crosscheck/closed_loop.h"
 #include "workloads/crosscheck/virtual_machine.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/schedule/compare.h"
 #include "workloads/schedule/critical_path.h"
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/units.h"
-#include "workloads/table_text.h"
+#include "workloads/listing/table_text.h"
 
 namespace moebius {
 namespace {

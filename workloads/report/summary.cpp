@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "hw/mixed_pools.h"
-#include "workloads/model_text.h"
+#include "workloads/listing/model_text.h"
 #include "workloads/report/report.h"
 #include "workloads/schedule/hash.h"
 #include "workloads/training/pipeline/mixed_stages.h"

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 
 namespace moebius {
 

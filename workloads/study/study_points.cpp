@@ -10,7 +10,7 @@
 #include "hw/file_bytes.h"
 #include "hw/folder_files.h"
 #include "hw/json_text.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/routing/random_stream.h"
 #include "workloads/schedule/hash.h"
 

@@ -8,7 +8,7 @@
 
 #include "hw/document.h"
 #include "workloads/job.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/report/report_figures.h"
 
 namespace moebius {

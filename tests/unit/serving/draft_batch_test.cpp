@@ -2,7 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "models/model.h"
-#include "workloads/service_drafter.h"
+#include "workloads/service/drafter.h"
 #include "workloads/serving/system/iteration_timer.h"
 
 namespace moebius {

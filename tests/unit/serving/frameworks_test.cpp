@@ -8,7 +8,7 @@
 #include "hw/catalog.h"
 #include "models/model.h"
 #include "workloads/scenario/scenario.h"
-#include "workloads/service_engine.h"
+#include "workloads/service/engine.h"
 
 #include "tests/catch.h"
 

@@ -7,9 +7,9 @@
 #include "tests/process.h"
 #include "workloads/job.h"
 #include "workloads/scenario/scenario.h"
-#include "workloads/service_experts.h"
-#include "workloads/service_pool_text.h"
-#include "workloads/service_rules.h"
+#include "workloads/service/experts.h"
+#include "workloads/service/pool_text.h"
+#include "workloads/service/rules.h"
 
 namespace moebius {
 namespace {

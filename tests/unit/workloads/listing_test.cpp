@@ -1,5 +1,5 @@
 // What show and check say of entries and of models that were read from files.
-#include "workloads/listing.h"
+#include "workloads/listing/listing.h"
 
 #include "hw/document.h"
 #include "tests/catch.h"

@@ -1,5 +1,5 @@
 // Policies are listed as their keys describe them: none without a word about what it does.
-#include "workloads/policy_listing.h"
+#include "workloads/listing/policy_listing.h"
 
 #include <sstream>
 #include <string>

@@ -2,7 +2,7 @@
 #include "workloads/report/wrapped_text.h"
 
 #include "tests/catch.h"
-#include "workloads/table_text.h"
+#include "workloads/listing/table_text.h"
 
 namespace moebius {
 namespace {

@@ -15,7 +15,7 @@
 #include "workloads/calibration/device/case_journal.h"
 #include "workloads/calibration/device/case_tables.h"
 #include "workloads/checkpoint/interruption.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/progress_bar.h"
 #include "workloads/routing/random_stream.h"
 

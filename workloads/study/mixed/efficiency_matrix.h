@@ -8,7 +8,7 @@
 
 #include "hw/cluster.h"
 #include "workloads/cost/cost_source.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 
 namespace moebius {
 

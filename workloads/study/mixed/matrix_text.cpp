@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "workloads/listing/table_text.h"
 #include "workloads/report/number_text.h"
 #include "workloads/study/mixed/efficiency_matrix.h"
-#include "workloads/table_text.h"
 
 namespace moebius {
 namespace {

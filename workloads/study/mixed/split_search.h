@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/study/mixed/efficiency_matrix.h"
 
 namespace moebius {

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "workloads/listing/table_text.h"
 #include "workloads/report/number_text.h"
 #include "workloads/study/placement/placement_study.h"
-#include "workloads/table_text.h"
 #include "workloads/training/rank_placement.h"
 
 namespace moebius {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/study/placement/placement.h"
 
 namespace moebius {

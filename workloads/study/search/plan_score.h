@@ -1,7 +1,7 @@
 // How good a training plan is for a goal, from what its step takes; lower is better.
 #pragma once
 
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/study/search/search_result.h"
 
 namespace moebius {

@@ -8,7 +8,7 @@
 #include "hw/error.h"
 #include "models/model.h"
 #include "workloads/cost/roofline.h"
-#include "workloads/timed_pool.h"
+#include "workloads/service/timed_pool.h"
 
 namespace moebius {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <optional>
 
-#include "workloads/perform.h"
-#include "workloads/service_pools.h"
+#include "workloads/perform/perform.h"
+#include "workloads/service/pools.h"
 #include "workloads/study/search/serving_demand.h"
 #include "workloads/study/search/serving_space.h"
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/study/search/search_result.h"
 
 namespace moebius {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/study/search/search_result.h"
 #include "workloads/study/search/transfer_times.h"
 

@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "hw/error.h"
-#include "workloads/service_traffic.h"
+#include "workloads/service/traffic.h"
 
 namespace moebius {
 namespace {

@@ -1,7 +1,7 @@
 // How good a plan of a service is for a goal, from a run of it.
 #pragma once
 
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/study/search/search_result.h"
 #include "workloads/study/search/serving_demand.h"
 

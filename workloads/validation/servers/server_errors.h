@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "workloads/job.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/validation/servers/server_row.h"
 
 namespace moebius {

@@ -6,7 +6,7 @@
 
 #include "hw/document.h"
 #include "workloads/job.h"
-#include "workloads/perform.h"
+#include "workloads/perform/perform.h"
 #include "workloads/serving/system/step_surface.h"
 
 namespace moebius {

@@ -1,0 +1,43 @@
+#include "workloads/perform/perform_cluster.h"
+
+#include <chrono>
+
+#include <fmt/format.h>
+
+#include "workloads/report/report.h"
+
+namespace moebius {
+
+namespace {
+
+// What a step of the job takes, carried out in the same process.
+void simulate_step(Job& step, const StartExecutor& start, ClusterJob& job, RunFacts& facts) {
+  const Outcome outcome = perform(step, start, {.wants_spans = false, .quiet = true});
+  const std::string json = report_json(outcome.report);
+  job.step = time_from_seconds(report_value(json, "step_time_s").value_or(0));
+  job.tokens_per_s = report_value(json, "tokens_per_s").value_or(0);
+  facts.provenance.emplace_back("step of " + job.name,
+                                fmt::format("{}: {}", step.scenario.file, to_text(job.step)));
+}
+
+}  // namespace
+
+Outcome perform_cluster(Job& job, const StartExecutor& start) {
+  const auto started = std::chrono::steady_clock::now();
+  Outcome outcome;
+  outcome.report.scenario = &job.scenario;
+  RunFacts& facts = outcome.report.facts;
+  facts.executor = "sim";
+  facts.detail = "events";
+  facts.on_cluster = true;
+  ClusterPlan plan = job.scenario.operations->plan;
+  for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
+    if (job.steps[i]) simulate_step(*job.steps[i], start, plan.jobs[i], facts);
+  }
+  outcome.report.cluster = cluster_figures(plan, job.scenario.seed);
+  facts.provenance.emplace_back("moebius", version_text());
+  add_process_use(facts, started);
+  return outcome;
+}
+
+}  // namespace moebius

@@ -1,0 +1,49 @@
+#include "workloads/perform/stretches.h"
+
+#include <fmt/format.h>
+
+namespace moebius {
+namespace {
+
+// What has been issued is carried out before an interrupted run ends; one step is enough for devices to have
+// the next at hand while they end this one.
+constexpr int kStepsAhead = 2;
+
+}  // namespace
+
+Stretches::Stretches(Job& job, const StartedExecutor& engine) : job_(job), engine_(engine) {
+  if (!engine.save || !job.training) return;
+  interruption_.emplace();
+  job_.training->stay_within(kStepsAhead);
+  plan_next();
+}
+
+void Stretches::plan_next() {
+  const int every = job_.scenario.save_every;
+  if (every > 0) job_.training->stop_before(job_.training->steps_begun() + every);
+}
+
+void Stretches::look() {
+  if (interruption_ && interruption_->came()) job_.training->stop_before(0);
+}
+
+bool Stretches::go_on() {
+  if (!interruption_) return false;
+  const int done = job_.training->steps_begun();
+  TrainingWorkload& work = job_.scenario.training;
+  const bool interrupted = interruption_->came();  // saving notes its own interruptions, and forgets this one
+  engine_.save(done);
+  if (done >= work.steps) return false;
+  if (interrupted) {
+    interrupted_ = fmt::format(
+        "interrupted after step {} of {}: to go on, add --set /plan/weights={} --set /plan/resume=true", done,
+        work.steps, job_.scenario.save);
+    work.steps = done;
+    return false;
+  }
+  job_.training->go_on();
+  plan_next();
+  return true;
+}
+
+}  // namespace moebius
