@@ -33,7 +33,7 @@ struct ClockPower {
 };
 
 // Of the first profile that knows the power. No limit where none does, or where no pair of measurements tells
-// what products draw at full clock (A100: 3 and 60 ms of a GEMM run equally fast, its clock stays).
+// what products draw at full clock (A100: sim/README.md, "Clocks at the power limit").
 ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& profiles);
 
 // Joule of one FLOP of a GEMM at the full clock of the measured chip, by generation of the architecture; 0:
