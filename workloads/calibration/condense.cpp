@@ -9,6 +9,7 @@
 
 #include "hw/error.h"
 #include "hw/new_file.h"
+#include "workloads/calibration/fit_rules.h"
 #include "workloads/calibration/held_out.h"
 #include "workloads/calibration/lattice.h"
 #include "workloads/cost/measured_table.h"
@@ -17,7 +18,6 @@
 namespace moebius {
 namespace {
 
-constexpr std::size_t kLeastRowsToTest = 10;
 constexpr std::uint64_t kTestEvery = 5;
 constexpr double kNoise = 0.02;  // a row may be so much faster than one with less work
 

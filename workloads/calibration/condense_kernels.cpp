@@ -101,10 +101,8 @@ void read_gemm(Harvest& harvest, const std::string& system) {
     const std::string& backend = csv.text(row, "backend");
     TableDraft& draft = drafts.tables[{rank_of(backend), stack, place_of(*format)}];
     if (draft.rows.empty()) draft.table = gemm_table(*format, backend);
-    draft.rows.push_back({{csv.number(row, "n"), csv.number(row, "k")},
-                          {csv.number(row, "m")},
-                          csv.number(row, "latency_us"),
-                          row.text});
+    const auto size = [&](const char* column) { return static_cast<double>(csv.whole(row, column, 1)); };
+    draft.rows.push_back({{size("n"), size("k")}, {size("m")}, csv.number(row, "latency_us"), row.text});
   }
   for (auto& [key, draft] : drafts.tables) {
     draft.table.stack = key.stack;

@@ -45,7 +45,8 @@ void Harvest::add_source(ProfileSource source) {
 void Harvest::add(TableDraft draft) {
   if (draft.rows.empty()) return;
   const bool many = has_many_rows(draft);
-  profile.tables.push_back(many ? fit_table(std::move(draft), chip) : lay_table(std::move(draft), chip));
+  ProfileTable table = many ? fit_table(std::move(draft), chip) : lay_table(std::move(draft), chip);
+  if (!table.sites.empty()) profile.tables.push_back(std::move(table));
 }
 
 ProfileTable table_of(const char* name, std::vector<std::string> kinds, DType dtype, std::vector<Key> site,

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "hw/error.h"
@@ -102,8 +103,21 @@ double Csv::number(const CsvRow& row, std::string_view column) const {
   const auto [end, failure] = std::from_chars(field.data(), field.data() + field.size(), value);
   if (failure != std::errc{} || end != field.data() + field.size() || !std::isfinite(value))
     throw input_error(
-        fmt::format("{}:{}: {}: expected a number, found {}", path_, row.line, column, json_excerpt(field)));
+        fmt::format("{}: expected a number, found {}", place(row, column), json_excerpt(field)));
   return value;
+}
+
+std::int32_t Csv::whole(const CsvRow& row, std::string_view column, std::int32_t least) const {
+  const double value = number(row, column);
+  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+  if (value < least || value > kMost || value != std::floor(value))
+    throw input_error(fmt::format("{}: expected a whole number from {} to {}, found {}", place(row, column),
+                                  least, kMost, json_excerpt(text(row, column))));
+  return static_cast<std::int32_t>(value);
+}
+
+std::string Csv::place(const CsvRow& row, std::string_view column) const {
+  return fmt::format("{}:{}: {}", path_, row.line, column);
 }
 
 }  // namespace moebius

@@ -2,6 +2,7 @@
 // else.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,10 @@ class Csv {
   const std::string& text(const CsvRow& row, std::string_view column) const;
   double number(const CsvRow& row,
                 std::string_view column) const;  // input_error when it is not one finite number
+  // input_error when it is not a whole number from `least` on, 2^31 - 1 at most.
+  std::int32_t whole(const CsvRow& row, std::string_view column, std::int32_t least = 0) const;
+  // "FILE:LINE: COLUMN", for what else is wrong with a field.
+  std::string place(const CsvRow& row, std::string_view column) const;
   bool has(std::string_view column) const;
   bool empty(const CsvRow& row, std::string_view column) const { return text(row, column).empty(); }
 

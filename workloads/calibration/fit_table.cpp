@@ -267,8 +267,9 @@ ProfileTable fit_table(TableDraft draft, const Accelerator& reference) {
   join_repeats(draft);
   reject_impossible(draft, reference);
   std::vector<MeasuredRow> built, kept_out;
-  for (const MeasuredRow& row : draft.rows) (is_kept_out(row) ? kept_out : built).push_back(row);
-  CHECK(!built.empty(), draft.table.name);
+  const bool tests = draft.rows.size() >= kLeastRowsToTest;
+  for (const MeasuredRow& row : draft.rows) (tests && is_kept_out(row) ? kept_out : built).push_back(row);
+  if (built.empty()) return draft.table;
   const AnalyticModel model(reference);
   draft.table.fitted = true;
   const Lattice lattice(draft.table, built, model);

@@ -68,7 +68,13 @@ void Drafts::add_to(Harvest& harvest) {
     left_out[key.stack].clear();
     draft.table.source = "AICONFIGURATOR";
     draft.table.cores = harvest.chip.cores;
-    harvest.profile.tables.push_back(fit_table(std::move(draft), harvest.chip));
+    ProfileTable fitted = fit_table(std::move(draft), harvest.chip);
+    if (fitted.sites.empty()) {
+      for (const RejectedRows& rejected : fitted.rejected)
+        left_out[key.stack][rejected.reason] += rejected.rows;
+      continue;
+    }
+    harvest.profile.tables.push_back(std::move(fitted));
   }
   if (!tables.empty()) add_database_source(harvest);
 }

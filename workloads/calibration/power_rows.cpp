@@ -65,10 +65,10 @@ class PowerReader {
   }
 
   static std::int64_t whole(const Csv& csv, const CsvRow& row, const char* column) {
-    return static_cast<std::int64_t>(csv.number(row, column));
+    return csv.whole(row, column, 1);
   }
   static std::int32_t count(const Csv& csv, const CsvRow& row, const char* column) {
-    return static_cast<std::int32_t>(csv.number(row, column));
+    return csv.whole(row, column);
   }
 
   CostQuery query(OpKind kind, const Shape& shape, const PowerFormat& format) const {

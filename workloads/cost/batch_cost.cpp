@@ -7,6 +7,7 @@
 
 #include "models/layer_math.h"
 #include "workloads/cost/kernel_sum.h"
+#include "workloads/cost/unfused_attention.h"
 
 namespace moebius {
 namespace {
@@ -45,7 +46,7 @@ Cost packed_cost(const CostSource& source, const CostQuery& query, const Batch& 
     full.shape.groups = static_cast<std::int32_t>(rows / length);
     full.shape.m = std::int64_t{full.shape.groups} * length;
     full.shape.kv = length;
-    const Cost cost = source.cost(full);
+    const Cost cost = is_unfused_attention(full) ? unfused_attention_cost(source, full) : source.cost(full);
     const double share = tokens / static_cast<double>(full.shape.m);
     if (share * cost.seconds >= longest) {
       longest = share * cost.seconds;

@@ -16,17 +16,23 @@ bool has_routed_size(OpKind kind) {
          kind != OpKind::kIndexScores && kind != OpKind::kTopKeys;
 }
 
+// Experts, or the sequences of a recurrence: CostQuery::rows tells what each has, m what all have.
+std::int64_t sharers_of_rows(const OpKey& key) {
+  const bool shares = is_grouped(key.kind) || key.kind == OpKind::kDeltaRule;
+  return shares ? std::max(key.shape.groups, 1) : 1;
+}
+
 std::string family_of(OpKey key) {
   routed_rows(key) = 0;
   key.rows.clear();
   return to_text(key);
 }
 
-// `rows` on every expert of a grouped op, or in all.
+// `rows` on every expert or sequence, or in all.
 OpKey with_rows(const OpKey& key, std::int64_t rows) {
   OpKey other = key;
   other.rows.clear();
-  routed_rows(other) = is_grouped(key.kind) ? rows * std::max(key.shape.groups, 1) : rows;
+  routed_rows(other) = rows * sharers_of_rows(key);
   return other;
 }
 
@@ -42,8 +48,7 @@ Recipe::Term between(const OpKey& key, std::int64_t rows, double count) {
 Recipe interpolated(const OpKey& key) {
   if (key.rows.empty()) {
     OpKey copy = key;
-    const std::int64_t experts = is_grouped(key.kind) ? std::max(key.shape.groups, 1) : 1;
-    return {{between(key, std::max<std::int64_t>(1, routed_rows(copy) / experts), 1)}};
+    return {{between(key, std::max<std::int64_t>(1, routed_rows(copy) / sharers_of_rows(key)), 1)}};
   }
   std::map<std::int32_t, int> experts;  // by rows
   for (const std::int32_t rows : key.rows) ++experts[rows];

@@ -20,8 +20,9 @@ namespace {
 const Op& joined_op(const Fragment& fragment, const Op& op) {
   if (const Op* reduction = reduction_read(fragment, op)) return *reduction;
   const Op* before = &op - 1;
-  while (before->lane != op.lane || is_communication(before->kind)) --before;
-  CHECK(before >= fragment.ops.data(), std::string("a fused op comes first in its lane"));
+  const Op* first = fragment.ops.data();
+  while (before >= first && (before->lane != op.lane || is_communication(before->kind))) --before;
+  CHECK(before >= first, std::string("a fused op comes first in its lane"));
   return *before;
 }
 

@@ -115,7 +115,7 @@ void judge(Cost& cost, const MeasuredTable& table, const Position& position, con
            Clocks clocks, float model_error) {
   const float error = std::max(kRepeat, table_error(table.data().held_out, model_error));
   const bool same = query.cores == table.data().cores && clocks == table.clocks() && query.rows.empty() &&
-                    query.fused_quantise == (table.passes() > 0);
+                    query.fused_quantise == (table.passes() > 0) && query.hot == table.data().hot;
   if (position.exact && same) {
     cost.origin = Origin::kMeasured;
     cost.error = kRepeat;

@@ -68,7 +68,8 @@ TEST_CASE(
   // 128 rows were measured to take 29 us: the profile says so, or nearly, if that row was kept out of it.
   CHECK(page.find("| h800-sxm | gemm | fp8 | 128 x 4096 x 7168 | 29 us |") != std::string::npos);
   CHECK(page.find("| profile | made up |") != std::string::npos);
-  CHECK(page.find("<!-- composition -->\n<!-- /composition -->\n") != std::string::npos);  // nothing to compose
+  CHECK(page.find("<!-- composition -->\n<!-- /composition -->\n") !=
+        std::string::npos);  // nothing to compose
 }
 
 TEST_CASE("calibrate of all chips refuses a page without its sections before it writes anything") {

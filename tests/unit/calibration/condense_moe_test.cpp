@@ -4,10 +4,10 @@
 
 #include "hw/catalog.h"
 #include "hw/document.h"
-#include "workloads/calibration/page/accuracy_table.h"
 #include "workloads/calibration/experts/expert_fit.h"
 #include "workloads/calibration/experts/expert_load.h"
 #include "workloads/calibration/experts/expert_screen.h"
+#include "workloads/calibration/page/accuracy_table.h"
 #include "workloads/cost/table.h"
 
 #include "hw/error.h"

@@ -53,6 +53,23 @@ double told_us(const ProfileTable& table, double m) {
   return cost->seconds * 1e6;
 }
 
+TEST_CASE("few rows are all built from, and impossible ones leave a table without sites and the reason") {
+  for (int rows = 1; rows < 10; ++rows) {
+    TableDraft draft = scattered(false);
+    draft.rows.resize(static_cast<std::size_t>(rows));
+    const ProfileTable table = fit_table(std::move(draft), h100());
+    CHECK(table.sites.size() == 1);
+    CHECK(table.held_out.rows == 0);
+  }
+  TableDraft draft = scattered(false);
+  for (MeasuredRow& row : draft.rows) row.microseconds = 1e-3;
+  const ProfileTable none = fit_table(std::move(draft), h100());
+  CHECK(none.sites.empty());
+  int rejected = 0;
+  for (const RejectedRows& rows : none.rejected) rejected += rows.rows;
+  CHECK(rejected == 64);
+}
+
 TEST_CASE("rows that follow the model need few grid points, and are told between them") {
   const ProfileTable table = fit_table(scattered(false), h100());
   CHECK(table.fitted);

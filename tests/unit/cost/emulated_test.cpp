@@ -167,6 +167,21 @@ TEST_CASE("uneven experts are put together from equal ones") {
   CHECK(emulated.device.measured() < kExactSizes + 25);  // points of the grid up to 255
 }
 
+// A recurrence over sequences: rows are tokens of each, m those of all.
+TEST_CASE("a recurrence over unlike sequences takes as long as all of them") {
+  Emulated emulated;
+  for (std::int32_t longer = 5; longer < 120; ++longer) {
+    const std::vector<std::int32_t> tokens = {longer, longer / 2, 3};
+    CostQuery query = grouped(tokens);
+    query.kind = OpKind::kDeltaRule;
+    CHECK(emulated.costs.cost(query).seconds == Approx(by_expert(query)));
+    query.rows = {};  // equal ones
+    query.shape.m = 3 * longer;
+    CHECK(emulated.costs.cost(query).seconds == Approx(by_expert(query)));
+  }
+  CHECK(emulated.device.measured() < 115);
+}
+
 TEST_CASE("what a step function hides between two points is within the stated error") {
   const Formula steps = [](const CostQuery& query) {
     return 1e-6 * static_cast<double>((query.shape.m + 127) / 128);

@@ -5,6 +5,7 @@
 
 #include "hw/catalog.h"
 #include "models/layer_math.h"
+#include "workloads/cost/batch_cost.h"
 
 using namespace moebius;
 
@@ -89,4 +90,28 @@ TEST_CASE("attention in kernels of its own takes longer than its bytes, and long
     CHECK(apart > flash);
     CHECK(dropped - apart == Approx(5 * kScores / (chip.memory_rate.value * 0.9)).epsilon(0.1));
   }
+}
+
+// Sequences packed into rows, all of one length: the same kernels over the same scores as rows of that
+// length.
+TEST_CASE("packed sequences of equal length take what whole rows of that length take") {
+  const Accelerator chip = Catalog().accelerator("a100-sxm");
+  const auto source = make_cost_source(chip);
+  Batch batch;
+  batch.page_tokens = 0;
+  batch.sequences.resize(4);
+  for (BatchSequence& sequence : batch.sequences) sequence.prompt = sequence.count = 2048;
+  Fragment fragment;
+  fragment.batches.push_back(std::make_shared<const Batch>(batch));
+  for (const int kernels : {0, 1, 2})
+    for (const OpKind kind : {OpKind::kAttention, OpKind::kAttentionGrad}) {
+      const CostQuery query = layer(kind, kernels);
+      const Cost whole =
+          is_unfused_attention(query) ? unfused_attention_cost(*source, query) : source->cost(query);
+      Op op;
+      op.kind = kind, op.batch = 0;
+      const Cost packed = batch_cost(*source, query, fragment, op);
+      CHECK(packed.seconds == Approx(whole.seconds));
+      CHECK(packed.memory_bytes == Approx(whole.memory_bytes));
+    }
 }

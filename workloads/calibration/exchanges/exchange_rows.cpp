@@ -59,7 +59,7 @@ ExchangeRow row_of(const char* table, const Accelerator& chip, ExchangeQuestion 
 }
 
 ExchangeShape database_shape(const Csv& csv, const CsvRow& line, const Accelerator& chip) {
-  const auto whole = [&](const char* column) { return static_cast<int>(csv.number(line, column)); };
+  const auto whole = [&](const char* column) { return csv.whole(line, column, 1); };
   ExchangeShape shape{csv.number(line, "num_tokens"), whole("hidden"), whole("topk"), whole("num_experts")};
   shape.per_node = chip.id == "gb300-nvl72" ? 4 : 8;  // a tray of four
   shape.ranks = shape.per_node * whole("node_num");
@@ -108,7 +108,7 @@ void read_published(const std::string& path, const Catalog& catalog, std::vector
     const ExchangeQuestion question{low_latency ? ExchangeFamily::kLowLatency : ExchangeFamily::kThroughput,
                                     csv.text(line, "op") == "combine"};
     ExchangeShape shape{csv.number(line, "tokens_per_rank")};
-    shape.ranks = static_cast<int>(csv.number(line, "ep"));
+    shape.ranks = csv.whole(line, "ep", 1);
     shape.nodes_per_token = 4;
     rows.push_back(row_of("deepep", chip, question, shape));
     ExchangeRow& row = rows.back();

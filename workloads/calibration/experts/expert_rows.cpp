@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include <fmt/format.h>
+
+#include "hw/error.h"
 #include "workloads/calibration/condense.h"
 
 namespace moebius {
@@ -13,7 +16,14 @@ constexpr std::uint64_t kDraws = 5;  // as many routings as the collector times 
 constexpr std::string_view kPowerLaw = "power_law_", kRebalanced = "_eplb";
 
 int count(const Csv& csv, const CsvRow& row, const char* column) {
-  return static_cast<int>(csv.number(row, column));
+  return csv.whole(row, column, 1);
+}
+
+// Every rank has as many of them.
+void expect_shared(const Csv& csv, const CsvRow& row, const char* column, int ranks) {
+  if (count(csv, row, column) % ranks != 0)
+    throw input_error(fmt::format("{}: expected a multiple of ep, {}, found {}", csv.place(row, column),
+                                  ranks, count(csv, row, column)));
 }
 
 }  // namespace
@@ -66,13 +76,17 @@ std::string reason_against(const Csv& csv, const CsvRow& row) {
 }
 
 ExpertRow expert_row(const Csv& csv, const CsvRow& row, const ExpertFormat& format, DrawnRoutings& routings) {
-  ExpertGroup group{.tokens = static_cast<std::int64_t>(csv.number(row, "num_tokens")),
+  ExpertGroup group{.tokens = csv.whole(row, "num_tokens", 1),
                     .active = count(csv, row, "topk"),
                     .experts = count(csv, row, "num_experts"),
                     .ranks = count(csv, row, "ep")};
   ExpertRow out;
   out.wide = csv.has("rank0_num_tokens");
   if (out.wide) group.slots = count(csv, row, "num_slots");
+  expect_shared(csv, row, out.wide ? "num_slots" : "num_experts", group.ranks);
+  if (group.active > group.experts)
+    throw input_error(fmt::format("{}: expected num_experts, {}, at most, found {}", csv.place(row, "topk"),
+                                  group.experts, group.active));
   out.tokens = out.wide ? static_cast<std::int64_t>(csv.number(row, "rank0_num_tokens")) : group.tokens;
   out.distribution = csv.text(row, "distribution");
   out.routings = routings.of(group, out.distribution);

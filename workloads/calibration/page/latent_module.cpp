@@ -33,7 +33,8 @@ class Ops {
     add(kind, {.m = rows_, .n = n, .heads = heads, .head_dim = width}, DType::kBf16);
   }
   void of_heads(std::int32_t heads, std::int64_t n, std::int64_t k) {
-    add(OpKind::kGroupedGemm, {.m = rows_ * heads, .n = n, .k = k, .groups = heads}, DType::kBf16);
+    add(OpKind::kGroupedGemm, {.m = rows_ * heads, .n = n, .k = k, .groups = heads, .heads = heads},
+        DType::kBf16);
   }
   CostQuery& add(OpKind kind, const Shape& shape, DType dtype) {
     return queries_.emplace_back(
