@@ -2,8 +2,10 @@
 // hw/catalog/accelerators.json, each with its source and status; this struct holds the values in use.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hw/dtype.h"
@@ -28,6 +30,7 @@ struct Accelerator {
   std::string id;                           // "h800-sxm"
   std::vector<std::string> aliases;         // names used in papers and data tables
   std::vector<std::string> bases = {};      // catalog ids that its entry stands on, the nearest first
+  std::vector<std::string> same_as = {};    // of those the ones that it differs from in price alone
   std::string vendor;                       // "NVIDIA"
   std::string architecture;                 // "hopper": kernels' tile shapes and constants hang on it
   std::array<FlopRate, kNumDTypes> peak{};  // dense; zero when the chip has no native arithmetic of that type
@@ -56,6 +59,14 @@ struct Accelerator {
 
   FlopRate peak_of(DType dtype) const { return peak[static_cast<int>(dtype)]; }
   // Of the peak, what the chip's clock leaves of it. A higher one adds nothing: the units have their rate.
+  // Whether what is known of this chip is known of it: its id, another name, or what only its price differs
+  // from.
+  bool is(std::string_view name) const {
+    const auto has = [&](const std::vector<std::string>& names) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    };
+    return id == name || has(aliases) || has(same_as);
+  }
   double peak_share() const {
     return peak_clock.value > clock.value && clock.value > 0 ? clock.value / peak_clock.value : 1;
   }

@@ -1,6 +1,7 @@
 #include "hw/catalog.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -214,6 +215,20 @@ std::vector<std::string> Catalog::bases(const Shelf& shelf, int index) const {
   return ids;
 }
 
+// Of those the ones from which nothing but names and prices differs.
+std::vector<std::string> Catalog::but_for_price(const Shelf& shelf, int index) const {
+  constexpr std::array<std::string_view, 4> kNames{"base", "aliases", "labels", "price"};
+  const auto names_only = [&](const Entry& entry) {
+    return std::all_of(entry.value->keys.begin(), entry.value->keys.end(), [&](const std::string& key) {
+      return std::find(kNames.begin(), kNames.end(), key) != kNames.end();
+    });
+  };
+  std::vector<std::string> ids;
+  while (names_only(shelf.entries[index]) && (index = below_in(shelf, index)) >= 0)
+    ids.push_back(shelf.entries[index].id);
+  return ids;
+}
+
 // Stacks what a scenario says: a name, or an object whose `key` or "base" is the name and whose other keys
 // are changes.
 int Catalog::open(const Shelf& shelf, const Value& value, const Place& place, std::string_view key,
@@ -252,6 +267,7 @@ Accelerator Catalog::accelerator(const Value& value, const Place& place) const {
   result.id = accelerators_.entries[index].id;
   result.aliases = aliases(accelerators_, index);
   result.bases = bases(accelerators_, index);
+  result.same_as = but_for_price(accelerators_, index);
   const auto changes = [&](std::string_view key) {
     return value.kind == Value::Kind::kObject && value.find(key) != nullptr;
   };

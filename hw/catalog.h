@@ -96,6 +96,7 @@ class Catalog {
   std::vector<std::string> aliases(const Shelf& shelf, int entry) const;
   int below_in(const Shelf& shelf, int entry) const;
   std::vector<std::string> bases(const Shelf& shelf, int entry) const;
+  std::vector<std::string> but_for_price(const Shelf& shelf, int entry) const;
   void count_uplinks(const Value& value, const Place& place, FabricSpec& spec) const;
 
   Shelf accelerators_{"accelerators", "an accelerator", {}, {}, {}, {}};

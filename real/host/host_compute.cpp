@@ -120,7 +120,7 @@ void norm_grad(OpContext<Real>& c) {
   if (c.op().num_outputs > 1) {
     c.accumulate(1, add_to);
   } else {  // of a norm whose weights are frozen
-    Matrix<Real> unread(1, x.columns);
+    Matrix<Real> unread(1, c.in(2).columns);
     add_to(unread);
   }
   c.out(0, std::move(dx));

@@ -13,7 +13,8 @@ namespace moebius {
 // token 0.
 template <class Real>
 void packed_input(OpContext<Real>& c) {
-  const std::int64_t replicas = c.size_of(GroupRole::kData), replica = c.index_in(GroupRole::kData);
+  const GroupRole dealt = c.group(GroupRole::kBatch).ranks.empty() ? GroupRole::kData : GroupRole::kBatch;
+  const std::int64_t replicas = c.size_of(dealt), replica = c.index_in(dealt);
   constexpr std::int64_t kMostOfBatch = std::int64_t{1} << 31;
   const std::int64_t first = (c.submission().microbatch_of(c.op()) * replicas + replica) * kMostOfBatch;
   std::vector<Matrix<Real>> streams(c.op().num_outputs, Matrix<Real>(c.shape().m, 1));

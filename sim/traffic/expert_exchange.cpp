@@ -46,7 +46,7 @@ std::vector<RankRows> direct_rows(const Route& route) {
   return rows;
 }
 
-// Once to each node, handed on there by the member of the source's index.
+// Once to each node, handed on there by the member of the source's index, those of larger nodes in turns.
 std::vector<RankRows> relayed_rows(const Route& route) {
   const int ranks = route.spec().ranks, nodes = route.nodes();
   std::vector<RankRows> rows(ranks);
@@ -54,7 +54,7 @@ std::vector<RankRows> relayed_rows(const Route& route) {
     for (int node = 0; node < nodes; ++node) {
       const int first = route.first_of_node(node), last = route.end_of_node(node), home = route.node_of(from);
       const bool own = home == node;
-      const int hub = own ? from : std::min(first + from - route.first_of_node(home), last - 1);
+      const int hub = own ? from : first + (from - route.first_of_node(home)) % (last - first);
       const double crossing = route.tokens_to_node(from, node);
       if (nodes > 1) rows[from].copies += crossing;
       if (!own) {

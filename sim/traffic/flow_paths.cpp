@@ -95,7 +95,7 @@ std::vector<Fabric::Gates> FlowPaths::gates_around(const Ends& ends, Fabric::Gat
   };
   std::vector<Fabric::Gates> left;
   for (int mine = first; mine < beyond; ++mine) {
-    const int equal = std::min(end - 1, other + mine - first);
+    const int equal = other + (mine - first) % (end - other);
     int best = leads(mine, stays) ? stays : leads(mine, equal) ? equal : -1;
     for (int theirs = other; best < 0 && theirs < end; ++theirs)
       if (leads(mine, theirs)) best = theirs;

@@ -17,7 +17,7 @@ struct Hops {
 void add_node_edges(const Route& route, int source, int node, Hops& hops) {
   const int home = route.node_of(source);
   const int first = route.first_of_node(node), last = route.end_of_node(node);
-  const int gate = std::min(first + source - route.first_of_node(home), last - 1);
+  const int gate = first + (source - route.first_of_node(home)) % (last - first);
   const bool own = home == node;
   if (!own && route.tokens_to_node(source, node) > 0) {
     hops.across.push_back({source, gate, static_cast<double>(route.tokens_to_node(source, node))});

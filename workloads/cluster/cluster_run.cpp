@@ -181,9 +181,9 @@ void ClusterRun::strike_job(int job, int kind_index, int node, bool takes_node) 
     run.bad_node = node;
     run.bad_kind = kind_index;
     if (kind.effect == FailureEffect::kSlow)
-      run.progress.slow_down(now_, kind.slow_factor);
+      run.progress.change_speed(now_, kind.slow_factor);
     else
-      run.progress.slow_down(now_, 1), run.wrong_from = run.progress.done();
+      run.progress.change_speed(now_, 1), run.wrong_from = run.progress.done();
     if (run.job->work.ns > 0)
       push(run.progress.end_of(run.job->work), PendingEvent::What::kEnd, job, ++run.version);
     const bool seen = random_.unit() < plan_.detection.recall;

@@ -42,7 +42,8 @@ void JobProgress::begin(Time now) {
 }
 
 void JobProgress::change_speed(Time now, double factor) {
-  const Time into{(now - begun_ + phase_).ns % cycle().ns};
+  const bool saves = plan_.policy != CheckpointPolicy::kNone;
+  const Time into{saves ? (now - begun_ + phase_).ns % cycle().ns : 0};
   stop(now);
   factor_ = factor;
   begin(now);
@@ -54,12 +55,6 @@ void JobProgress::set_costs(const CheckpointCosts& costs, Time interval, double 
   costs_ = costs;
   interval_ = interval;
   factor_ = factor;
-}
-
-void JobProgress::slow_down(Time now, double factor) {
-  stop(now);
-  factor_ = factor;
-  begin(now);
 }
 
 // Of a stretch: so many whole cycles, then a part of one.

@@ -16,9 +16,8 @@ class JobProgress {
  public:
   JobProgress(const CheckpointPlan& plan, const CheckpointCosts& costs, Time interval);
 
-  void begin(Time now);                     // a stretch
-  void slow_down(Time now, double factor);  // 1: as fast as ever
-  // The same, and its interval between checkpoints goes on from where it is.
+  void begin(Time now);  // a stretch
+  // 1: as fast as ever. Its interval between checkpoints goes on from where it is.
   void change_speed(Time now, double factor);
   // While it stands still: from here it runs so, on other nodes perhaps.
   void set_costs(const CheckpointCosts& costs, Time interval, double factor);

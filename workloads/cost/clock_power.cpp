@@ -61,15 +61,14 @@ constexpr std::array<SharedTray, 1> kSharedTrays = {{{"gb200-nvl72", 0.94}}};
 
 double beside_others(const Accelerator& chip) {
   for (const SharedTray& tray : kSharedTrays)
-    if (tray.chip == chip.id) return 1 / (tray.clock * tray.clock * tray.clock);
+    if (chip.is(tray.chip)) return 1 / (tray.clock * tray.clock * tray.clock);
   return 1;
 }
 
 // At the full clock of the chip: its own, or that of the measured one of its generation.
 double energy_at_full_clock(const Accelerator& chip, DType operands, double clock_ratio) {
   for (const MeasuredChip& measured : kMeasuredChips)
-    if (measured.chip == chip.id && measured.operands == operands)
-      return measured.joule * beside_others(chip);
+    if (chip.is(measured.chip) && measured.operands == operands) return measured.joule * beside_others(chip);
   return full_clock_energy(chip, operands) * clock_ratio * clock_ratio * beside_others(chip);
 }
 
@@ -91,7 +90,7 @@ ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& prof
   const ProfilePower carried = power_on(chip, *known);
   ClockPower power{
       .idle = carried.idle, .limit = board_limit(chip, *known), .joule_per_byte = carried.joule_per_byte};
-  if (chip.id == known->accelerator) power.timed_limit = known->power.limit;
+  if (chip.is(known->accelerator)) power.timed_limit = known->power.limit;
   power.memory_rate = chip.memory_rate.value;
   // Full clock is the chip's own: at a lower one the same products cost less.
   const double share = chip.peak_share();

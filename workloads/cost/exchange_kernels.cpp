@@ -114,7 +114,7 @@ ExchangeKernel exchange_kernel(const Accelerator& chip, ExchangeQuestion questio
   const ExchangeKernel* first = nullptr;
   for (const ExchangeKernel& kernel : shipped_exchanges()) {
     if (!answers(kernel, question)) continue;
-    if (kernel.chip == chip.id) return kernel;
+    if (chip.is(kernel.chip)) return kernel;
     if (!like && kernel.architecture == chip.architecture) like = &kernel;
     if (!first) first = &kernel;
   }

@@ -9,8 +9,7 @@ namespace moebius {
 
 double board_limit(const Accelerator& chip, const Profile& profile) {
   if (chip.power.value <= 0) return profile.power.limit;
-  const bool as_measured =
-      chip.id == profile.accelerator && chip.power.value == profile.reference.power.value;
+  const bool as_measured = chip.is(profile.accelerator) && chip.power.value == profile.reference.power.value;
   return as_measured ? profile.power.limit : chip.power.value;
 }
 
@@ -22,7 +21,7 @@ const Profile* profile_with_power(const std::vector<Profile>& profiles) {
 
 double full_clock_ratio(const Accelerator& chip, const Profile& profile) {
   const Accelerator& measured = profile.reference;
-  if (chip.id == profile.accelerator || chip.clock.value <= 0 || measured.clock.value <= 0) return 1;
+  if (chip.is(profile.accelerator) || chip.clock.value <= 0 || measured.clock.value <= 0) return 1;
   if (chip.boost.value > 0 && measured.boost.value > 0) return chip.boost.value / measured.boost.value;
   const double stated = chip.peak_clock.value > 0 ? chip.peak_clock.value : chip.clock.value;
   return stated / measured.clock.value;
@@ -30,7 +29,7 @@ double full_clock_ratio(const Accelerator& chip, const Profile& profile) {
 
 ProfilePower power_on(const Accelerator& chip, const Profile& profile) {
   ProfilePower power = profile.power;
-  if (chip.id == profile.accelerator) return power;
+  if (chip.is(profile.accelerator)) return power;
   const double rated = chip.rated_power.value > 0 ? chip.rated_power.value : chip.power.value;
   if (rated > 0) power.idle *= rated / power.limit;
   const double clock = full_clock_ratio(chip, profile);

@@ -253,8 +253,7 @@ void hold_to_roofline(Cost& cost, double bound, float model_error) {
 
 // Also one that a scenario makes of it, which keeps its name.
 bool is_measured_chip(const Accelerator& chip, const Accelerator& measured) {
-  return chip.id == measured.id ||
-         std::find(chip.aliases.begin(), chip.aliases.end(), measured.id) != chip.aliases.end();
+  return chip.is(measured.id);
 }
 
 bool has_more_of_nothing(const Accelerator& chip, const Accelerator& measured, const CostQuery& query) {

@@ -66,10 +66,10 @@ std::vector<double> losses_of_run(const StartedExecutor& engine, const TrainingW
 }
 
 // "normal, sigma 0.01: the slowest of 2048, device 713, at 0.966 of its kind".
-std::string speeds_text(const Scenario& scenario) {
+std::string speeds_text(const Scenario& scenario, const std::vector<std::int32_t>& devices) {
   const SpeedVariation& variation = scenario.cluster->variation;
   const DeviceSpeeds speeds(variation, scenario.seed);
-  const std::int32_t slowest = slowest_device(speeds, scenario.ranks());
+  const std::int32_t slowest = slowest_device(speeds, devices);
   return fmt::format("{}, sigma {}: the slowest of {}, device {}, at {:.3f} of its kind",
                      variation.law == SpeedLaw::kNormal ? "normal" : "lognormal", variation.sigma,
                      scenario.ranks(), slowest, speeds.of(slowest));
@@ -243,7 +243,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   }
   if (job.scenario.unfolded) facts.provenance.emplace_back("folding", why_unfolded(job.scenario));
   if (job.scenario.cluster->variation.any())
-    facts.provenance.emplace_back("speed of devices", speeds_text(job.scenario));
+    facts.provenance.emplace_back("speed of devices", speeds_text(job.scenario, job.layout().device_of_rank));
   if (job.training) {
     const bool even = job.scenario.training.popularity.kind == PopularityKind::kBalanced;
     if (!even || job.scenario.plan.capacity > 0) outcome.report.experts = job.training->expert_loads();

@@ -26,6 +26,8 @@ TransferRules transfer_rules(const Scenario& scenario) {
   rules.layers = scenario.model.layers;
   rules.layerwise = scenario.service.transfer.layerwise;
   rules.call = scenario.service.transfer.call;
+  const FabricSpec& fabric = scenario.cluster->fabric.spec();
+  rules.latency = fabric.host_latency + fabric.hop_latency;
   rules.brings_first_token = scenario.service.transfer.brings_first_token;
   rules.bytes_per_sequence = state_bytes_per_sequence(scenario.model).value;
   return rules;
@@ -41,15 +43,33 @@ SystemRules system_rules(const Scenario& scenario, std::vector<std::unique_ptr<T
   return rules;
 }
 
-// Encoders on the devices of a pool that computes prompts, or on those of their own.
-std::unique_ptr<ServedEncoder> served_encoder(const Scenario& scenario, const std::vector<ServicePool>& pools,
-                                              TimedPool& prompts, const StartExecutor& start) {
+// On the devices of every pool that computes prompts, or on those of their own.
+std::vector<std::unique_ptr<ServedEncoder>> served_encoders(
+    const Scenario& scenario, const std::vector<ServicePool>& pools,
+    const std::vector<std::unique_ptr<TimedPool>>& timed, const StartExecutor& start) {
   const EncoderPlan& plan = scenario.service.encoder;
-  if (!plan.given()) return nullptr;
-  auto encoder = std::make_unique<ServedEncoder>(
-      scenario, plan.apart ? plan.pool_index : pools.front().phase.pool, start);
-  if (!plan.apart) prompts.encode_with(*encoder);
-  return encoder;
+  std::vector<std::unique_ptr<ServedEncoder>> encoders;
+  if (!plan.given()) return encoders;
+  if (plan.apart) encoders.push_back(std::make_unique<ServedEncoder>(scenario, plan.pool_index, start));
+  for (std::size_t i = 0; i < pools.size() && !plan.apart; ++i) {
+    if (pools[i].phase.role == PoolRole::kDecode) continue;
+    encoders.push_back(std::make_unique<ServedEncoder>(scenario, pools[i].phase.pool, start));
+    timed[i]->encode_with(*encoders.back());
+  }
+  return encoders;
+}
+
+// What was encoded beside the language model, on all pools; nothing where no pool does so.
+std::optional<EncodingCost::Totals> encoded_beside(const std::vector<std::unique_ptr<TimedPool>>& timed) {
+  std::optional<EncodingCost::Totals> sum;
+  for (const auto& pool : timed) {
+    const std::optional<EncodingCost::Totals> own = pool->encoding();
+    if (!own) continue;
+    if (!sum) sum.emplace();
+    sum->images += own->images;
+    sum->seconds += own->seconds;
+  }
+  return sum;
 }
 
 std::vector<ServiceClassFigures> class_figures(const std::vector<RequestClass>& classes,
@@ -136,9 +156,9 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
     for (const auto& pool : timed) pool->place_experts(scenario, *course);
   }
   const std::unique_ptr<RequestFeed> feed = request_feed(scenario);
-  const auto encoder = served_encoder(scenario, pools, *timed.front(), start);
+  const auto encoders = served_encoders(scenario, pools, timed, start);
   SystemRules rules = system_rules(scenario, timed);
-  if (encoder && scenario.service.encoder.apart) rules.encoder = encoder->rules();
+  if (scenario.service.encoder.apart) rules.encoder = encoders.front()->rules();
   ServiceRecord record = record_of(scenario, pools, hooks);
   rules.observer = &record;
   ServingSystem system(rules, *feed);
@@ -150,7 +170,7 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
   outcome.report.serving = system.metrics().figures();
   add_sources(timed, outcome.report.metrics);
   std::optional<EncoderFigures> encoded;
-  if (encoder) encoded = encoder->figures(system, timed.front()->encoding());
+  if (!encoders.empty()) encoded = encoders.front()->figures(system, encoded_beside(timed));
   outcome.report.service = service_figures(scenario, system, timed, encoded);
   outcome.report.service->series = record.series();
   outcome.timeline = record.take();

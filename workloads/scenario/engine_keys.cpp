@@ -206,13 +206,15 @@ void read_guesses(Section& section, const ModelCatalog* models, ServicePlan& ser
   form->items = description_of("number", "from 0 to 1");
   const Value* value = section.value("acceptance_by_place", false, form);
   if (value == nullptr) return;
+  section.allow_only("acceptance", false, "guesses that all hold alike, without acceptance_by_place");
   for (const Value& item : value->items) service.speculation.by_place.push_back(item.number);
   const auto wrong = [](const Value& item) {
     return (item.kind != Value::Kind::kNumber && item.kind != Value::Kind::kInteger) || item.number < 0 ||
            item.number > 1;
   };
   const auto drafts = static_cast<std::size_t>(service.speculation.drafts);
-  if (value->items.size() != drafts || std::any_of(value->items.begin(), value->items.end(), wrong))
+  if (value->kind != Value::Kind::kArray || value->items.size() != drafts ||
+      std::any_of(value->items.begin(), value->items.end(), wrong))
     section.place_of("acceptance_by_place")
         .fail(fmt::format("expected {} numbers from 0 to 1, one for each guess, found {}", drafts,
                           value->excerpt()));
@@ -285,7 +287,7 @@ void check_engine(const Scenario& scenario, const Document& document) {
   }
   refuse(service.speculation.drafts == 0 && service.speculation.acceptance > 0,
          "/plan/decode/speculative/acceptance", "\"acceptance\" counts only with \"mtp\" guesses");
-  refuse(engine.padded && service.batching == BatchPolicy::kMixed, "/plan/layout",
+  refuse(engine.padded && service.pools.empty() && service.batching == BatchPolicy::kMixed, "/plan/layout",
          "rows of one length hold prompts alone: expected \"flat\" with batching \"mixed\"");
   refuse(engine.slot_tokens > 0 && service.prefix_cache, "/plan/scheduler/slot_tokens",
          "what a slot holds is its own, so that prefixes are not shared: expected 0 with cache/prefix");

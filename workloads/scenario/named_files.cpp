@@ -3,17 +3,25 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <string_view>
+#include <tuple>
 
+#include <fmt/format.h>
+
+#include "hw/file_bytes.h"
 #include "workloads/scenario/scenario_parts.h"
+#include "workloads/schedule/hash.h"
 
 namespace moebius {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kNames{
-    "/model/hf_config",     "/plan/decode/speculative/model/hf_config", "/plan/weights", "/plan/save",
+constexpr std::string_view kSave = "/plan/save";
+constexpr std::array<std::string_view, 6> kNames{
+    "/model/hf_config",     "/plan/decode/speculative/model/hf_config", "/plan/weights", kSave,
     "/workload/trace/path", "/workload/experts/popularity/recorded",
 };
 constexpr std::string_view kSchema = "/$schema";
@@ -38,7 +46,40 @@ void name_from(const fs::path& directory, const Place& place, Value& value) {
   value.text = fs::absolute(from / named).lexically_normal().lexically_relative(directory).string();
 }
 
+// From where it is named.
+fs::path whole_path(const Document& document, std::string_view pointer, const std::string& text) {
+  const Place place = place_at(document, pointer);
+  const fs::path from = place.line == 0 ? fs::path() : fs::path(place.file).parent_path();
+  return fs::absolute(from / text).lexically_normal();
+}
+
+// Studies ask for the same file a thousand times.
+std::uint64_t hash_of_file(const fs::path& file) {
+  static std::mutex mutex;
+  static std::map<std::tuple<std::string, std::uintmax_t, fs::file_time_type>, std::uint64_t> known;
+  const auto key = std::tuple(file.string(), fs::file_size(file), fs::last_write_time(file));
+  const std::lock_guard lock(mutex);
+  const auto at = known.find(key);
+  if (at != known.end()) return at->second;
+  const FileBytes bytes(file.string());
+  return known[key] = Hash().add(std::string_view(bytes.data(), bytes.size())).value();
+}
+
 }  // namespace
+
+std::string named_files_mark(const Document& scenario) {
+  std::string mark;
+  Document copy = scenario;
+  for (const std::string_view pointer : kNames) {
+    const Value* value = find_at(copy.root, pointer);
+    if (value == nullptr || pointer == kSave || value->text.empty() || value->text == "random") continue;
+    const fs::path file = whole_path(scenario, pointer, value->text);
+    std::error_code none;
+    mark +=
+        fs::is_regular_file(file, none) ? fmt::format(" {:016x}", hash_of_file(file)) : " " + file.string();
+  }
+  return mark;
+}
 
 Document written_into(Document document, const std::string& directory) {
   const fs::path to = fs::absolute(directory.empty() ? "." : directory).lexically_normal();

@@ -11,4 +11,8 @@ namespace moebius {
 // The document as it has to be where it is written into this directory.
 Document written_into(Document document, const std::string& directory);
 
+// What the files say that a scenario reads, in hexadecimal digits, wherever they lie; of what is no file,
+// where it is. Empty where it names none.
+std::string named_files_mark(const Document& scenario);
+
 }  // namespace moebius

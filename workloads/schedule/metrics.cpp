@@ -70,13 +70,15 @@ double BusySources::busy() const {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
 
+// Weight gradients that come later than those of inputs compute again what only they need.
 CountedOp counted(const Op& op, const ClassWork& work) {
+  const bool reverses = op.phase == Phase::kBackward || op.phase == Phase::kWeight;
   return {.work = work,
           .kind = op.kind,
           .phase = op.phase,
           .group = op.group,
           .computes = !is_communication(op.kind) && op.lane != Lane::kLoader,
-          .recomputes = op.phase == Phase::kBackward && runs_forward_only(op.kind)};
+          .recomputes = reverses && runs_forward_only(op.kind)};
 }
 
 MetricsAccumulator::MetricsAccumulator(std::vector<std::int32_t> class_sizes)

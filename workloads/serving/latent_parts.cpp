@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "hw/error.h"
-
 namespace moebius {
 
 std::int64_t fewest_blown_up(const Mla& mla) {
@@ -13,15 +11,34 @@ std::int64_t fewest_blown_up(const Mla& mla) {
   return std::max<std::int64_t>(2, std::int64_t{mla.kv_rank} * (mla.nope_dim + mla.v_dim) / saved + 1);
 }
 
+namespace {
+
+bool is_whole(const BatchSequence& sequence) {
+  return sequence.past == 0;
+}
+
+bool blows_up(const BatchSequence& sequence, std::int64_t fewest) {
+  return sequence.count >= fewest || (is_whole(sequence) && sequence.count > 1);
+}
+
+}  // namespace
+
+void put_blown_up_first(const Model& model, Batch& batch) {
+  if (model.attention != AttentionKind::kMla || model.is_sparse()) return;
+  const std::int64_t fewest = fewest_blown_up(model.mla);
+  std::stable_partition(batch.sequences.begin(), batch.sequences.end(),
+                        [&](const BatchSequence& s) { return blows_up(s, fewest); });
+}
+
 LatentParts latent_parts(const Model& model, const Batch& batch) {
-  const auto whole = [](const BatchSequence& s) { return s.past == 0; };
   if (model.attention != AttentionKind::kMla || model.is_sparse() || batch.decodes() || batch.cut_keys > 0 ||
-      std::all_of(batch.sequences.begin(), batch.sequences.end(), whole))
+      std::all_of(batch.sequences.begin(), batch.sequences.end(), is_whole))
     return {};
   const std::int64_t fewest = fewest_blown_up(model.mla);
-  const auto many = [&](const BatchSequence& s) { return s.count >= fewest || (whole(s) && s.count > 1); };
-  const auto end = std::partition_point(batch.sequences.begin(), batch.sequences.end(), many);
-  CHECK(std::none_of(end, batch.sequences.end(), many), "prompts stand behind decoding sequences");
+  const auto end =
+      std::find_if(batch.sequences.rbegin(), batch.sequences.rend(), [&](const BatchSequence& s) {
+        return blows_up(s, fewest);
+      }).base();
   LatentParts parts;
   for (auto s = batch.sequences.begin(); s != end; ++s) parts.keys += s->length();
   if (parts.keys > 0)

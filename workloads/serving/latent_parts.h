@@ -19,6 +19,9 @@ struct LatentParts {
   bool given() const { return blown_up != nullptr; }
 };
 
+// So that few tokens never stand before many: they would be blown up with them.
+void put_blown_up_first(const Model& model, Batch& batch);
+
 // None where prompts stand whole or every sequence has few tokens: the whole batch then attends one way. So
 // it does where each query chooses its keys.
 LatentParts latent_parts(const Model& model, const Batch& batch);

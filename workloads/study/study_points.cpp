@@ -1,9 +1,11 @@
 #include "workloads/study/study_points.h"
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <filesystem>
-#include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,21 +14,30 @@
 #include "hw/json_text.h"
 #include "workloads/perform/perform.h"
 #include "workloads/routing/random_stream.h"
+#include "workloads/scenario/named_files.h"
 #include "workloads/schedule/hash.h"
 
 namespace moebius {
 
 namespace {
 
-// Which of `count` equal parts of the range of a value the sample lies in: a shuffle that the number of the
-// value keys (Fisher and Yates).
+// Which of `count` equal parts of the range of a value the sample lies in: a permutation that the number of
+// the value keys. Four rounds of Feistel's network permute the least even number of bits that holds them all;
+// what lands beyond goes on until it does not.
 std::int64_t part_of(std::int64_t sample, std::int64_t count, std::uint64_t value) {
-  std::vector<std::int64_t> parts(count);
-  std::iota(parts.begin(), parts.end(), 0);
-  RandomStream random(RandomStream::finalise(value + 1));
-  for (std::int64_t i = count - 1; i > 0; --i)
-    std::swap(parts[i], parts[random.below_large(static_cast<std::uint64_t>(i) + 1)]);
-  return parts[sample];
+  const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count - 1)));
+  const int half = std::max(1, (bits + 1) / 2);
+  const std::uint64_t mask = (std::uint64_t{1} << half) - 1;
+  auto at = static_cast<std::uint64_t>(sample);
+  do {
+    std::uint64_t left = at >> half, right = at & mask;
+    for (std::uint64_t round = 1; round <= 4; ++round) {
+      const std::uint64_t mixed = RandomStream::finalise(right ^ (round << 32) ^ ((value + 1) << 40)) & mask;
+      left = std::exchange(right, left ^ mixed);
+    }
+    at = (left << half) | right;
+  } while (at >= static_cast<std::uint64_t>(count));
+  return static_cast<std::int64_t>(at);
 }
 
 std::string drawn(const UncertainValue& value, std::uint64_t number, std::int64_t sample,
@@ -73,7 +84,8 @@ Document scenario_of(const Study& study, const StudyPoint& point) {
 }
 
 std::string key_of(const Document& scenario, const std::string& means) {
-  const std::string text = fmt::format("{}\n{}\n{}", kVersion, means, to_json(scenario.root));
+  const std::string text =
+      fmt::format("{}\n{}{}\n{}", kVersion, means, named_files_mark(scenario), to_json(scenario.root));
   return fmt::format("{:016x}{:016x}", Hash().add(text).value(), Hash().add(text.size()).add(text).value());
 }
 

@@ -24,7 +24,7 @@ StudyPoint point_of(const Study& study, std::int64_t index);
 Document scenario_of(const Study& study, const StudyPoint& point);
 
 // What a result depends on, as 32 hexadecimal digits: the whole scenario with its changes, who carries it out
-// (`means`, such as "sim fluid") and the version of the program. Files that a scenario names are not read.
+// (`means`, such as "sim fluid"), what the files say that it names, and the version of the program.
 std::string key_of(const Document& scenario, const std::string& means);
 
 // What a folder of --data says, for `means`: its .json files by name and contents, wherever it lies. Empty

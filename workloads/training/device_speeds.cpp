@@ -58,12 +58,9 @@ double DeviceSpeeds::of(std::int32_t device) const {
   return 1;
 }
 
-std::int32_t slowest_device(const DeviceSpeeds& speeds, std::int32_t devices) {
-  std::int32_t slowest = 0;
-  for (std::int32_t device = 1; device < devices; ++device) {
-    if (speeds.of(device) < speeds.of(slowest)) slowest = device;
-  }
-  return slowest;
+std::int32_t slowest_device(const DeviceSpeeds& speeds, std::span<const std::int32_t> devices) {
+  const auto slower = [&](std::int32_t a, std::int32_t b) { return speeds.of(a) < speeds.of(b); };
+  return *std::min_element(devices.begin(), devices.end(), slower);
 }
 
 std::vector<std::int32_t> with_slow_columns(const TrainingPlan& plan, std::vector<std::int32_t> kinds,

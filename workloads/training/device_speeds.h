@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <vector>
 
 #include "hw/speed_variation.h"
@@ -22,8 +23,8 @@ class DeviceSpeeds {
   std::map<std::int32_t, double> slow_;
 };
 
-// The slowest device of `devices`, the first of them.
-std::int32_t slowest_device(const DeviceSpeeds& speeds, std::int32_t devices);
+// The slowest of `devices`, the first of them; at least one.
+std::int32_t slowest_device(const DeviceSpeeds& speeds, std::span<const std::int32_t> devices);
 
 // Columns (see columns.h) do not wait for each other before gradients are reduced at the end of a step, so
 // that the slowest one ends it. Inside a column, ranks of one stage wait for each other in every layer: they

@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "workloads/serving/cut_prompts.h"
+#include "workloads/serving/latent_parts.h"
 
 namespace moebius {
 namespace {
@@ -76,6 +77,7 @@ std::vector<BatchPtr> CarriedInstance::batches(const Instance& decided, const Kn
       sequence.pages.resize(needed);
       batch->sequences.push_back(std::move(sequence));
     }
+    put_blown_up_first(job_.model, *batch);
     pad(*batch);
     batches.push_back(std::move(batch));
   }

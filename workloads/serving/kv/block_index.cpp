@@ -64,6 +64,17 @@ void BlockIndex::release(Chain chain, Lease& lease, std::span<const std::int64_t
   lease.slots.clear();
 }
 
+BlockIndex::Found BlockIndex::find(Chain chain) const {
+  Found found;
+  for (const BlockHash hash : chain) {
+    const std::int32_t slot = table_.find(hash);
+    if (slot < 0) break;
+    ++found.blocks;
+    found.idle += in_use(slot) ? 0 : 1;
+  }
+  return found;
+}
+
 void BlockIndex::hold(std::int32_t slot) {
   if (blocks_[slot].leases++ > 0) return;
   eviction_->hold(slot);

@@ -40,6 +40,10 @@ class BlockIndex {
   BlockIndex(std::int64_t capacity, std::unique_ptr<Eviction> eviction);
 
   std::int64_t match(Chain chain) const;  // leading blocks that are there
+  struct Found {
+    std::int64_t blocks = 0, idle = 0;  // leading ones that are there, and of them nobody's
+  };
+  Found find(Chain chain) const;
   // The leading blocks that are there stay until they are released. What `lease` held before is reused.
   void acquire(Chain chain, Lease& lease);
   // The chain is computed, but still in use: the blocks that are not of the lease come in and are, as many

@@ -17,9 +17,12 @@ void ExpertSteps::begin(Time now, bool /*gives_tokens*/) {
   links_.course->advance(now);
   const double elapsed = (now - since_).seconds();
   const double saved = elapsed > 0 ? worth_ * plan_.every.seconds() / elapsed : 0;
-  const std::size_t before = balancer_.rebalances().size();
+  const auto rebalanced = [&] {
+    return static_cast<std::int64_t>(balancer_.rebalances().size()) + balancer_.more_rebalances();
+  };
+  const std::int64_t before = rebalanced();
   balancer_.advance(now, {saved, links_.seconds_of_move});
-  if (balancer_.rebalances().size() != before) worth_ = 0, since_ = now;
+  if (rebalanced() != before) worth_ = 0, since_ = now;
   take_shares();
 }
 

@@ -78,8 +78,10 @@ std::int64_t Replica::used_by_all() const {
   return sum;
 }
 
-// Blocks that nobody uses go, those not used for longest first; its own before those of others.
+// Blocks that nobody uses go, those not used for longest first; its own before those of others. None go where
+// all of them would not do.
 bool Replica::make_room(std::int64_t pages) {
+  if (pages > free_pages()) return false;
   evict(used_by_all() + pages - rules_.pages);
   for (std::size_t i = 0; i < beside_.size() && used_by_all() + pages > rules_.pages; ++i)
     beside_[i]->evict(used_by_all() + pages - rules_.pages);

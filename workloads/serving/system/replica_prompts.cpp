@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "hw/error.h"
 #include "workloads/serving/system/replica.h"
 
 namespace moebius {
@@ -87,15 +88,19 @@ bool Replica::admit_next() {
   const Sequence next = waiting_[at];
   if (is_blocked(next.id)) return false;
   Prefilling prefilling{next};
-  if (block_pages() > 0) index_.acquire(next.chain, prefilling.lease);
   const auto reserve = static_cast<std::int64_t>(rules_.output_reserve * static_cast<double>(left_)) /
                        rules_.page_tokens * rules_.parts.whole;
-  const std::int64_t pages = held_by_prompt(next.prompt) - prefilling.lease.blocks() * block_pages();
-  if (!make_room(pages + (occupied_ == 0 ? 0 : reserve))) {
-    index_.release(next.chain.first(prefilling.lease.slots.size()), prefilling.lease);
+  const kv::BlockIndex::Found there_already =
+      block_pages() > 0 ? index_.find(next.chain) : kv::BlockIndex::Found{};
+  const std::int64_t pages = held_by_prompt(next.prompt) - there_already.blocks * block_pages();
+  const std::int64_t needed = pages + (occupied_ == 0 ? 0 : reserve);
+  // Blocks that it would share and nobody uses now count as free.
+  if (needed + there_already.idle * block_pages() > free_pages()) {
     blocked_ = {next.id, free_pages(), left_, index_.resident()};
     return false;
   }
+  if (block_pages() > 0) index_.acquire(next.chain, prefilling.lease);
+  CHECK(make_room(needed), "room for a prompt that was found to fit");
   // The last token is computed in any case: the next one follows from it.
   const std::int64_t there = prefilling.lease.blocks() + load(next, prefilling.lease.blocks());
   prefilling.done =

@@ -53,8 +53,9 @@ double pipeline_seconds(const SplitPlan& plan, const Scenario& scenario, const s
   std::vector<double> stages;
   for (const int pool : plan.order)
     stages.insert(stages.end(), pool_at(scenario, pool).devices() / stage_size, layer[pool]);
-  const double rounds = static_cast<double>(scenario.training.global_batch) /
-                        static_cast<double>(scenario.training.micro_batch * (stage_size / plan.tp));
+  const double rounds =
+      static_cast<double>(scenario.training.global_batch) /
+      static_cast<double>(scenario.training.micro_batch * (stage_size / plan.tp / scenario.plan.cp));
   const double filling = plan.schedule == PipelineKind::kZbH1 ? 1.0 / 3 : 1.0 / plan.chunks;
   return slowest_stage(stages, scenario.model.layers) * (rounds + (plan.pp - 1) * filling);
 }
@@ -64,7 +65,8 @@ double replica_seconds(const SplitPlan& plan, const Scenario& scenario, const st
                               static_cast<double>(scenario.training.micro_batch);
   double rate = 0;  // microbatches of a second
   for (const int pool : plan.order)
-    rate += pool_at(scenario, pool).devices() / plan.tp / (layer[pool] * scenario.model.layers);
+    rate += pool_at(scenario, pool).devices() / plan.tp / scenario.plan.cp /
+            (layer[pool] * scenario.model.layers);
   double slowest = 0;
   for (const int pool : plan.order) {
     const double one = layer[pool] * scenario.model.layers;
@@ -112,11 +114,14 @@ std::vector<SplitPlan> legal_splits(const Scenario& scenario, const std::vector<
   std::vector<SplitPlan> plans;
   for (const int tp : {1, 2, 4, 8}) {
     if (!divides_nodes(scenario, pools, tp)) continue;
-    if (pools.size() > 1) plans.push_back({.order = pools, .tp = tp, .by_replicas = true});
-    for (int stage = tp; stage <= common; stage += tp) {
+    const int ranks = tp * scenario.plan.cp;  // of a replica's stage
+    const auto holds_whole = [&](int pool) { return pool_at(scenario, pool).devices() % ranks == 0; };
+    if (pools.size() > 1 && std::all_of(pools.begin(), pools.end(), holds_whole))
+      plans.push_back({.order = pools, .tp = tp, .by_replicas = true});
+    for (int stage = ranks; stage <= common; stage += ranks) {
       const int pp = devices / stage;
       if (common % stage != 0 || pp > std::min(kMostStages, scenario.model.layers)) continue;
-      const std::int64_t round = work.micro_batch * (stage / tp);
+      const std::int64_t round = work.micro_batch * (stage / ranks);
       // A part alone may take the batch that its replicas share evenly.
       if (pools.size() > 1 && work.global_batch % round != 0) continue;
       if (work.global_batch / round < pp) continue;

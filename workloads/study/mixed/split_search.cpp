@@ -54,7 +54,7 @@ Document with_plan(Document document, const SplitPlan& plan, const Scenario& sce
   set_at_pointer(document, "/plan/tp/attention", std::to_string(plan.tp));
   if (plan.tp == 1) set_at_pointer(document, "/plan/tp/sequence_parallel", "false");
   set_at_pointer(document, "/plan/pp", pipeline_json(plan));
-  set_at_pointer(document, "/plan/dp/degree", std::to_string(devices / plan.tp / plan.pp));
+  set_at_pointer(document, "/plan/dp/degree", std::to_string(devices / plan.tp / scenario.plan.cp / plan.pp));
   set_at_pointer(document, "/plan/dp/microbatches", plan.by_replicas ? "\"auto\"" : "\"equal\"");
   return document;
 }
@@ -157,7 +157,8 @@ class SplitSearch {
 
   // The nearest batch that its replicas share evenly.
   std::int64_t batch_for(int devices, const SplitPlan& plan, double batch) const {
-    const std::int64_t round = scenario().training.micro_batch * (devices / plan.tp / plan.pp);
+    const std::int64_t round =
+        scenario().training.micro_batch * (devices / plan.tp / scenario().plan.cp / plan.pp);
     return std::max<std::int64_t>(1, std::llround(batch / static_cast<double>(round))) * round;
   }
 

@@ -79,7 +79,7 @@ void add_routed(const Sums& sums, std::vector<VolumeEdge>& edges) {
     const int home = route.node_of(source);
     for (int node = 0; node < route.nodes(); ++node) {
       const int first = route.first_of_node(node), end = route.end_of_node(node);
-      const int hub = node == home ? source : std::min(first + source - route.first_of_node(home), end - 1);
+      const int hub = node == home ? source : first + (source - route.first_of_node(home)) % (end - first);
       if (node != home) add_both(source, hub, route.tokens_to_node(source, node));
       for (int to = first; to < end; ++to) add_both(hub, to, route.tokens_between(source, to));
     }

@@ -35,19 +35,22 @@ ServicePhase KnownPools::limited(const ServingGroup& group, std::size_t seat,
 }
 
 // Of all bundles that with the largest iteration, or else the smallest one that there is: what does not fit
-// with that fits with none.
+// with that fits with none. What is set aside for each sequence leaves pages the most room with the fewest.
 std::optional<PoolRoom> KnownPools::room(const ServingGroup& group, std::size_t seat, std::int32_t bundle) {
   SeatLimits limits = space_.limits(group, seat, bundle);
+  if (bundle != ServingSpace::kAllBundles) return room_with(group, seat, limits);
+  const int most = static_cast<int>(limits.max_batch);
+  limits.max_batch = space_.least_batch(group, seat);
   std::optional<PoolRoom> room = room_with(group, seat, limits);
-  if (room || bundle != ServingSpace::kAllBundles) return room;
   limits.token_budget = 1;
-  return room_with(group, seat, limits);
+  if (!room) room = room_with(group, seat, limits);
+  if (room) room->phase.plan.max_batch = most;
+  return room;
 }
 
 std::optional<PoolRoom> KnownPools::room_with(const ServingGroup& group, std::size_t seat,
                                               const SeatLimits& limits) {
-  const RoomKey key{space_.variants()[group.variant].seat_ids[seat], group.options[seat],
-                    limits.token_budget};
+  const RoomKey key{space_.variants()[group.variant].seat_ids[seat], group.options[seat], limits};
   const Scenario& of = scenario(group.variant);
   {
     const std::lock_guard lock(mutex_);

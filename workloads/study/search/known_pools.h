@@ -33,7 +33,7 @@ class KnownPools {
   const ServingDemand& demand(std::int32_t variant);
 
  private:
-  using RoomKey = std::tuple<std::int32_t, std::int32_t, std::int64_t>;  // seat, option, token budget
+  using RoomKey = std::tuple<std::int32_t, std::int32_t, SeatLimits>;  // seat, option
   using RateKey = std::tuple<std::int32_t, std::int32_t, SeatLimits>;
   ServicePhase limited(const ServingGroup& group, std::size_t seat, const SeatLimits& limits) const;
   std::optional<PoolRoom> room(const ServingGroup& group, std::size_t seat, std::int32_t bundle);

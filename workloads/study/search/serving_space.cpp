@@ -1,7 +1,6 @@
 #include "workloads/study/search/serving_space.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include <fmt/format.h>
@@ -15,7 +14,6 @@ namespace moebius {
 namespace {
 
 constexpr const char* kRouter = "/plan/router";
-constexpr const char* kBatching = "/plan/scheduler/batching";  // counts where one pool does both
 constexpr std::size_t kMostGroups = 5'000'000;
 
 // The scenario's own value first.
@@ -35,12 +33,6 @@ bool is_light(const std::string& pointer) {
   static const std::vector<std::string> keys{"max_batch", "token_budget", "batching",
                                              "chunked",   "router",       "dp_balance"};
   return std::find(keys.begin(), keys.end(), key_of(pointer)) != keys.end();
-}
-
-std::int64_t number_of(const std::string& text) {
-  std::int64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number);
-  return number;
 }
 
 // "max_batch 256", "mixed", "least-tokens"; of what is no name or number, all of it.
@@ -366,34 +358,6 @@ std::string ServingSpace::name(std::int32_t number, std::int32_t bundle) const {
 
 Scenario ServingSpace::scenario_of(std::int32_t variant) const {
   return *read(probed(variants_[variant], 0, variants_[variant].plain[0]));
-}
-
-SeatLimits ServingSpace::limits(const ServingGroup& group, std::size_t seat, std::int32_t bundle) const {
-  const ServingVariant& variant = variants_[group.variant];
-  const std::string& own = variant.layout.seats[seat].pointer;
-  const bool row = !scenario_.service.pools.empty();
-  const PoolKeys* keys = row ? &scenario_.service.pools[seat] : nullptr;
-  const std::string batch = row ? own + "/max_batch" : "/plan/decode/max_batch",
-                    budget = row ? own + "/token_budget" : "/plan/prefill/token_budget",
-                    batching = row ? own + "/batching" : kBatching;
-  SeatLimits limits{row ? keys->max_batch : scenario_.serving.max_batch,
-                    row ? keys->token_budget : scenario_.serving.token_budget,
-                    (row ? keys->batching : scenario_.service.batching) == BatchPolicy::kMixed};
-  for (std::size_t a = 0; a < variant.axes.size(); ++a) {
-    const StudyAxis& axis = variant.axes[a];
-    std::vector<std::string> values = axis.values;
-    if (bundle != kAllBundles) values = {value_of(variant, a, bundle)};
-    const auto largest = [&] {
-      std::int64_t most = 0;
-      for (const std::string& value : values) most = std::max(most, number_of(value));
-      return most;
-    };
-    if (axis.pointer == batch) limits.max_batch = largest();
-    if (axis.pointer == budget) limits.token_budget = largest();
-    if (axis.pointer == batching)
-      limits.mixed = std::find(values.begin(), values.end(), "\"mixed\"") != values.end();
-  }
-  return limits;
 }
 
 }  // namespace moebius

@@ -70,8 +70,14 @@ class ServingSpace {
 
   static constexpr std::int32_t kAllBundles = -1;
   SeatLimits limits(const ServingGroup& group, std::size_t seat, std::int32_t bundle) const;
+  // Sequences that decode at once, of the bundle with the fewest.
+  std::int64_t least_batch(const ServingGroup& group, std::size_t seat) const;
 
  private:
+  static constexpr const char* kBatching = "/plan/scheduler/batching";  // counts where one pool does both
+  struct SeatPointers {
+    std::string batch, budget, batching;
+  };
   struct Probe {  // an option of a seat, beside plain ones
     std::int32_t variant = 0, seat = 0, option = 0;
     std::optional<ServicePhase> phase = {};  // nothing: it is not legal
@@ -87,6 +93,7 @@ class ServingSpace {
   [[noreturn]] void refuse(const SpaceFile& given) const;
   void probe_options();
   void make_groups();
+  SeatPointers pointers(const ServingGroup& group, std::size_t seat) const;
   std::int32_t bundles_of(const ServingVariant& variant, bool one_instance) const;
   const std::string& value_of(const ServingVariant& variant, std::size_t axis, std::int32_t bundle) const;
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "models/layer_math.h"
 #include "workloads/schedule/context_part.h"
 #include "workloads/training/layers/layer_writer.h"
 
@@ -20,9 +21,25 @@ TensorId gather_keys(LayerWriter& writer, TensorId x) {
   return keeps_keys(writer) ? x : writer.gather_context(x);
 }
 
-// Context parallelism: with the usual zigzag cut every rank has s*(s+1)/2/cp causal pairs for s/cp queries,
-// which is that of queries at the end of (s + s/cp)/2 keys. Sequences that chunks do not divide are cut as
-// packed ones are (StageWriter).
+// Keys at the end of which `queries` of them have as many causal pairs as a rank of `cp` has with the usual
+// zigzag cut of s tokens: without a window (s + s/cp)/2.
+std::int64_t keys_of_share(std::int64_t s, std::int64_t queries, std::int64_t window, int cp) {
+  if (cp == 1) return s;
+  std::int64_t low = queries, high = (s + queries) / 2;
+  if (window == 0) return high;
+  const auto pairs = [&](std::int64_t rows, std::int64_t keys) {
+    return attention_pairs(
+        {.m = rows, .groups = 1, .heads = 1, .kv = keys, .window = static_cast<std::int32_t>(window)});
+  };
+  const double share = pairs(s, s) / cp;
+  while (low < high) {
+    const std::int64_t middle = (low + high) / 2;
+    pairs(queries, middle) < share ? low = middle + 1 : high = middle;
+  }
+  return low;
+}
+
+// Sequences that chunks do not divide are cut as packed ones are (StageWriter).
 CoreReach reach_of(LayerWriter& writer, std::int64_t queries) {
   const std::int64_t s = writer.workload().sequence_length;
   const int layer = writer.builder().layer;
@@ -37,9 +54,9 @@ CoreReach reach_of(LayerWriter& writer, std::int64_t queries) {
     CHECK(queries % chunk == 0, fmt::format("chunks of {} tokens in {} rows", chunk, queries));
     return {static_cast<std::int32_t>(queries / chunk), chunk, 0};
   }
-  const std::int64_t keys = writer.plan().cp == 1 ? s : (s + s / writer.plan().cp) / 2;
-  return {static_cast<std::int32_t>(writer.workload().micro_batch), keys,
-          static_cast<std::int32_t>(writer.model().window(layer))};
+  const std::int64_t window = writer.model().window(layer), sequences = writer.workload().micro_batch;
+  return {static_cast<std::int32_t>(sequences),
+          keys_of_share(s, queries / sequences, window, writer.plan().cp), static_cast<std::int32_t>(window)};
 }
 
 // What kernels of their own leave in memory between them: the probabilities and, with dropout, the mask and

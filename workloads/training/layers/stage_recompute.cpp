@@ -50,16 +50,22 @@ class RankRecompute {
  public:
   using PeakOf = std::function<Bytes(const Choices&)>;  // of the whole rank
 
-  RankRecompute(std::vector<StageOfRank> stages, PeakOf peak_of)
-      : stages_(std::move(stages)), peak_of_(std::move(peak_of)), full_(std::make_shared<RecomputeChoice>()) {
+  // `copies`: what is kept waits in host memory, so that computing it again may take less time.
+  RankRecompute(std::vector<StageOfRank> stages, PeakOf peak_of, bool copies)
+      : stages_(std::move(stages)),
+        peak_of_(std::move(peak_of)),
+        full_(std::make_shared<RecomputeChoice>()),
+        copies_(copies) {
     full_->full = true;
   }
 
   // Where nothing fits, all layers of all stages, or none where that fills less.
   Choices choose(Bytes budget) {
     Choices kept = everywhere(nullptr);
-    if (peak_of_(kept) <= budget) return kept;
+    const bool keeps = peak_of_(kept) <= budget;
+    if (keeps && !copies_) return kept;
     weigh();
+    if (keeps) return fastest({kept, choices_at(std::max(most_, budget.value)), everywhere(full_)}, budget);
     Choices best = choices_at(budget.value);
     if (peak_of_(best) > budget) best = everywhere(full_);
     if (peak_of_(best) > budget) return peak_of_(kept) <= peak_of_(best) ? kept : best;
@@ -78,6 +84,14 @@ class RankRecompute {
   }
 
  private:
+  // Of those that fit; the first does.
+  Choices fastest(std::vector<Choices> all, Bytes budget) {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < all.size(); ++i)
+      if (seconds_of(all[i]) < seconds_of(all[best]) && peak_of_(all[i]) <= budget) best = i;
+    return std::move(all[best]);
+  }
+
   Choices everywhere(const std::shared_ptr<const RecomputeChoice>& choice) const {
     Choices choices;
     for (const StageOfRank& of : stages_) choices[of.spec.stage] = choice;
@@ -110,6 +124,7 @@ class RankRecompute {
   std::vector<StageOfRank> stages_;
   PeakOf peak_of_;
   std::shared_ptr<RecomputeChoice> full_;
+  bool copies_;
   double least_ = 0, most_ = 0;  // sums: of all computed again; with which no stage computes anything again
 };
 
@@ -146,7 +161,7 @@ FragmentStore::Choices FragmentStore::choices_of_rank(const StageSpec& stage) {
   }
   const auto peak_of = [&](const Choices& choices) { return peak_of_rank(stage, choices); };
   const Bytes budget = input_.plan->recompute_budget;
-  Choices best = RankRecompute(std::move(stages), peak_of).choose(budget);
+  Choices best = RankRecompute(std::move(stages), peak_of, input_.plan->offload.activations).choose(budget);
   const Bytes peak = peak_of(best);
   if (peak > budget && input_.plan->keeps_to_budget)
     throw run_error(
