@@ -169,6 +169,16 @@ std::function<std::unique_ptr<Job>()> reader_of(Document document, bool unfold, 
   };
 }
 
+// A checkpoint is of the model whose steps are simulated.
+void take_state(const Job& step, const Document& document, std::size_t number, ClusterJob& job) {
+  const Model& model = step.scenario.model;
+  if (!job.model.empty() && job.model != model.id)
+    place_at(document, fmt::format("/jobs/{}/model", number))
+        .fail(fmt::format("expected the model of its scenario, \"{}\", or none, found \"{}\"", model.id,
+                          job.model));
+  if (job.state.value <= 0) job.state = {job.bytes_per_parameter * count_parameters(model).total()};
+}
+
 }  // namespace
 
 Job read_job(Document document, const Changes& changes, const Library& library) {
@@ -179,8 +189,11 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
       check_shapes(document, job.scenario, library);
       job.read_shape = shape_reader(document, job.scenario, library);
     }
-    for (const std::string& path : job.scenario.operations->job_scenarios)
-      job.steps.push_back(path.empty() ? nullptr : step_of(job.scenario, path, library));
+    const std::vector<std::string>& paths = job.scenario.operations->job_scenarios;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      job.steps.push_back(paths[i].empty() ? nullptr : step_of(job.scenario, paths[i], library));
+      if (job.steps.back()) take_state(*job.steps.back(), document, i, job.scenario.operations->plan.jobs[i]);
+    }
     return job;
   }
   if (job.scenario.resume) go_on_from_checkpoint(job.scenario);

@@ -129,6 +129,14 @@ TEST_CASE("gradients of adapters beside every matrix agree with finite differenc
   require_gradients(adapted(small_job(small_model(AttentionKind::kMla)), kAll), 2 * (2 * 5 + 2 + 2 + 2));
 }
 
+TEST_CASE("frozen norms of queries and keys hand gradients on to adapters") {
+  for (const QkNorm norm : {QkNorm::kPerHead, QkNorm::kPerLayer}) {
+    Model model = small_model(AttentionKind::kGqa);
+    model.qk_norm = norm;
+    require_gradients(adapted(small_job(model), {Target::kQkv}), 2 * 2);
+  }
+}
+
 TEST_CASE("the same where layers or their parts are computed again, and passes are split") {
   TrainingJob job = adapted(small_job(small_model(AttentionKind::kGqa)), kAll);
   job.plan.recompute = RecomputePolicy::kFull;

@@ -84,6 +84,9 @@ TEST_CASE("another number of replicas and of stages reads the same packed sequen
   check_same_curve(one, learning_curve<double>(job, true));
   job.plan.pp = 2;
   check_same_curve(one, learning_curve<double>(job, true));
+  // Both ranks of a stage have its copy of the weights, and read the texts of one replica.
+  job.plan.schedule = PipelineKind::kDualPipe;
+  check_same_curve(one, learning_curve<double>(job, true));
 }
 
 TEST_CASE("full recompute of packed sequences gives the same losses") {

@@ -38,7 +38,7 @@ TEST_CASE("jobs and spares have to fit on the nodes") {
 
 TEST_CASE("a job whose state is saved says how large it is") {
   CHECK(refusal(kTime, R"("name": "j", "nodes": 8)") ==
-        R"(c.json:5: /jobs/0: expected "model" or "state", that checkpoints have a size, found neither)");
+        R"(c.json:5: /jobs/0: expected "model", "state" or "scenario", that checkpoints have a size, found none)");
 }
 
 TEST_CASE("an interval is a time or a formula") {

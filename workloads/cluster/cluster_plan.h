@@ -44,10 +44,12 @@ struct ClusterJob {
   std::string name = {};
   int nodes = 0;
   Time arrival = {};
-  Time work = {};           // that it has to do; zero: until the end
-  Time step = {};           // what is repeated at least when a step was under way
-  Bytes state = {};         // a checkpoint's
-  double tokens_per_s = 0;  // while it runs; 0: not known
+  Time work = {};          // that it has to do; zero: until the end
+  Time step = {};          // what is repeated at least when a step was under way
+  Bytes state = {};        // a checkpoint's; of a job whose step is simulated, its model's unless stated
+  std::string model = {};  // a name of the catalog, where it is stated
+  double bytes_per_parameter = 0;  // of a checkpoint
+  double tokens_per_s = 0;         // while it runs; 0: not known
 };
 
 struct FailureInTrace {

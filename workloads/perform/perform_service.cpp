@@ -187,6 +187,14 @@ Outcome perform_service(Job& job, const StartExecutor& start, const Hooks& hooks
                                   "tokens are dealt evenly over all of them: iterations of few tokens read "
                                   "more experts than tokens that "
                                   "choose would (/workload/experts/popularity)");
+  const Backlog backlog = system.metrics().backlog();
+  if (scenario.traffic.users == 0 && backlog.grows())
+    facts.provenance.emplace_back(
+        "load",
+        fmt::format(
+            "more than the service answers: {} of {} requests were in it when the last one came, {} when "
+            "{} had; its times and rates are those of a trace of this length",
+            backlog.last, backlog.submitted, backlog.earlier, backlog.earlier_submitted));
   facts.provenance.emplace_back("schedule", settings_hash(scenario));
   facts.provenance.emplace_back("moebius", version_text());
   facts.dropped_spans = record.dropped();

@@ -112,7 +112,7 @@ std::vector<std::string> of_chips(const Report& report, const Headline& headline
 }
 
 bool is_called(const Accelerator& chip, const std::string& name) {
-  return chip.id == name || std::find(chip.aliases.begin(), chip.aliases.end(), name) != chip.aliases.end();
+  return chip.is(name);
 }
 
 // Compute takes what it takes on the scenario's chips: simulated, or measured on such a one.

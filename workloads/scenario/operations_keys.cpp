@@ -229,8 +229,8 @@ ClusterJob read_job_keys(Section& section, const ModelCatalog* models, std::stri
   job.tokens_per_s = section.number("tokens_per_s", {0, 1e15}, 0, "while it runs, instead of `scenario`");
   const double bytes = section.number("bytes_per_parameter", {0, 64}, 14,
                                       "of a checkpoint: BF16 weights, FP32 master weights and two moments");
-  const std::string model =
-      section.text("model", "", "a name of `moebius list models`: the size of its state");
+  const std::string model = section.text(
+      "model", "", "a name of `moebius list models`: the size of its state; empty: that of `scenario`");
   const std::string state = section.text("state", "", "instead of `model`: bytes of a checkpoint");
   if (!model.empty() && !state.empty())
     section.place_of("state").fail("expected \"model\" or \"state\", found both");
@@ -238,8 +238,11 @@ ClusterJob read_job_keys(Section& section, const ModelCatalog* models, std::stri
     Value name;
     name.kind = Value::Kind::kString;
     name.text = model;
-    job.state = {bytes * count_parameters(models->model(name, section.place_of("model"))).total()};
+    const Model known = models->model(name, section.place_of("model"));
+    job.state = {bytes * count_parameters(known).total()};
+    job.model = known.id;
   }
+  job.bytes_per_parameter = bytes;
   if (!state.empty()) {
     const auto parsed = parse_quantity(state, Dimension::kBytes);
     if (!parsed || *parsed <= 0)
@@ -363,10 +366,11 @@ void check_operations(const Scenario& scenario, const Document& document) {
       place_at(document, pointer + "/nodes")
           .fail(fmt::format("{} nodes and {} spares, but the cluster has {}", job.nodes, plan.spares,
                             plan.nodes));
-    if (job.state.value <= 0 && plan.checkpoint.policy != CheckpointPolicy::kNone)
+    const bool simulated = !scenario.operations->job_scenarios[i].empty();
+    if (job.state.value <= 0 && !simulated && plan.checkpoint.policy != CheckpointPolicy::kNone)
       place_at(document, pointer)
-          .fail("expected \"model\" or \"state\", that checkpoints have a size, found neither");
-    if (!scenario.operations->job_scenarios[i].empty() && job.step.ns > 0)
+          .fail("expected \"model\", \"state\" or \"scenario\", that checkpoints have a size, found none");
+    if (simulated && job.step.ns > 0)
       place_at(document, pointer + "/step_time").fail("expected \"scenario\" or \"step_time\", found both");
   }
 }

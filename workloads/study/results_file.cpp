@@ -2,7 +2,9 @@
 
 #include <sqlite3.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -45,6 +47,7 @@ struct ResultsFile::Connection {
     if (sqlite3_exec(file, sql, nullptr, nullptr, nullptr) != SQLITE_OK) fail();
   }
   void make_tables() const;
+  void keep_log() const;
 };
 
 namespace {
@@ -110,6 +113,19 @@ void ResultsFile::Connection::make_tables() const {
   run("COMMIT");
 }
 
+// Of two connections that want a log for a new file at once SQLite refuses one without its timeout: they
+// would wait for each other.
+void ResultsFile::Connection::keep_log() const {
+  constexpr int kTries = 600;
+  for (int tries = 1;; ++tries) {
+    const int state = sqlite3_exec(file, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL", nullptr,
+                                   nullptr, nullptr);
+    if (state == SQLITE_OK) return;
+    if (state != SQLITE_BUSY || tries == kTries) fail();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+}
+
 // Beside the file lies its log while it is open: what is not in the one is in the other.
 ResultsFile::ResultsFile(const std::string& path) : connection_(std::make_unique<Connection>()) {
   Connection& connection = *connection_;
@@ -132,7 +148,7 @@ ResultsFile::ResultsFile(const std::string& path) : connection_(std::make_unique
     throw input_error(fmt::format("{}: expected a file of results, found another program's tables", path));
   if (const auto format = pragma(connection.file, path, "PRAGMA user_version"); !empty && format != kFormat)
     throw input_error(fmt::format("{}: results of format {}, expected {}", path, format, kFormat));
-  connection.run("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL");
+  connection.keep_log();
   if (empty) connection.make_tables();
 }
 

@@ -140,6 +140,19 @@ TEST_CASE("blocks in use stay and slots are of different blocks") {
   }
 }
 
+TEST_CASE("what is there of a chain is found without using it, and what of that nobody uses") {
+  BlockIndex index(8);
+  const std::array<BlockHash, 3> chain{1, 2, 3};
+  Lease first, second;
+  index.release(Chain(chain).first(2), first);
+  CHECK(index.find(chain).blocks == 2);
+  CHECK(index.find(chain).idle == 2);
+  index.acquire(Chain(chain).first(1), second);
+  CHECK(index.find(chain).blocks == 2);
+  CHECK(index.find(chain).idle == 1);
+  CHECK(index.uses_of(index.slot_of(2)) == 1);
+}
+
 TEST_CASE("a chain longer than the cache keeps its beginning") {
   BlockIndex index(3);
   const std::vector<BlockHash> chain{10, 11, 12, 13, 14};

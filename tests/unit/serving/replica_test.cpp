@@ -153,6 +153,25 @@ TEST_CASE("blocks that nobody uses make room for prompts, the least recent first
   CHECK(replica.prefixes().hit_blocks == 2);
 }
 
+// One sequence runs on three of eight pages, and blocks that another left have four: what could not fit even
+// without them leaves them there.
+TEST_CASE("a prompt that has to wait takes no blocks from those that come after") {
+  ReplicaRules rules = rules_of(8);
+  rules.shared_tokens = 8;
+  rules.policy = BatchPolicy::kMixed;
+  Replica replica(rules);
+  const std::array<kv::BlockHash, 2> known{1, 2};
+  replica.enqueue({.id = 0, .prompt = 16, .output = 1, .chain = known});
+  run(replica);
+  replica.enqueue({.id = 1, .prompt = 12, .output = 3, .chain = {}});
+  run(replica);
+  CHECK(replica.load().pages == 7);
+  replica.enqueue({.id = 2, .prompt = 24, .output = 1, .chain = {}});
+  run(replica);
+  run(replica);
+  CHECK(replica.cached_blocks(known) == 2);
+}
+
 // The whole cache is a prompt's shared blocks: those stay when it goes, and as many pages are in use as
 // before.
 TEST_CASE("a prompt that did not fit beside another's blocks is tried again once those are free") {

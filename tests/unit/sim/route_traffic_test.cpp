@@ -99,3 +99,29 @@ TEST_CASE("what enters a wire of one end leaves one of the other") {
   REQUIRE(out == Approx(in));
   REQUIRE(nic_out == Approx(nic_in));
 }
+
+// Ranks 0 to 8 on one node, 9 to 11 on the other: each of the three takes in what three of the nine send.
+TEST_CASE("a node with fewer members takes in what comes over all of them") {
+  const Cluster cluster = make_cluster({.nodes = 2, .per_node = 9});
+  const Layout layout = make_layout({.ranks = 12, .expert = 12});
+  const Sites sites(cluster, layout);
+  const GroupSites group = sites.group(layout.classes[0].group(GroupRole::kExpert).ranks);
+  const Route route({.seed = 3,
+                     .popularity = {},
+                     .ranks = 12,
+                     .ranks_per_node = 9,
+                     .experts = 24,
+                     .active = 4,
+                     .groups = 1,
+                     .active_groups = 1,
+                     .tokens = 100});
+  std::vector<double> into(12, 0), sent(12, 0);
+  for (const Edge& edge : route_traffic(route, false, 1, group, sites.fabric()).edges)
+    if ((edge.from < 9) != (edge.to < 9)) into[edge.to] += edge.bytes, sent[edge.from] += edge.bytes;
+  for (int member = 9; member < 12; ++member) {
+    double expected = 0;
+    for (int source = member - 9; source < 9; source += 3) expected += route.tokens_to_node(source, 1);
+    CHECK(into[member] == expected);
+    CHECK(sent[member] == route.tokens_to_node(member, 0));
+  }
+}

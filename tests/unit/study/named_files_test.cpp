@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "tests/catch.h"
+#include "tests/process.h"
 
 namespace moebius {
 
@@ -31,6 +32,21 @@ TEST_CASE("a file that a command line names is named from where the scenario is 
   const std::filesystem::path here = std::filesystem::current_path();
   const Document there = written_into(document, (here / "out").string());
   CHECK(there.root.find("model")->find("hf_config")->text == "../mine/config.json");
+}
+
+TEST_CASE("what named files say is told by their contents, wherever they lie") {
+  const test::Scratch scratch;
+  for (const char* folder : {"a", "b", "c"}) std::filesystem::create_directories(scratch.path(folder));
+  const auto mark = [&](const std::string& folder, const std::string& trace) {
+    scratch.write(folder + "/t.jsonl", trace);
+    return named_files_mark(parse_document(
+        R"({"plan": {"weights": "random", "save": "t.jsonl"}, "workload": {"trace": {"path": "t.jsonl"}}})",
+        scratch.path(folder + "/s.json")));
+  };
+  const std::string first = mark("a", "one");
+  CHECK(mark("b", "one") == first);
+  CHECK(mark("c", "two") != first);
+  CHECK(named_files_mark(parse_document(R"({"model": "mixtral-8x7b"})", "/s.json")).empty());
 }
 
 }  // namespace moebius

@@ -95,4 +95,19 @@ ServingFigures ServiceMetrics::figures() const {
   return figures;
 }
 
+bool Backlog::grows() const {
+  constexpr std::int64_t kLeast = 100;
+  constexpr double kMost = 0.2, kGrowth = 1.5, kAtOnce = 0.1;
+  return submitted >= kLeast && arriving > kAtOnce &&
+         static_cast<double>(last) > kMost * static_cast<double>(submitted) &&
+         static_cast<double>(last) > kGrowth * static_cast<double>(earlier);
+}
+
+Backlog ServiceMetrics::backlog() const {
+  if (submitted_ < 2) return {submitted_, in_system_};
+  const int half = std::bit_width(static_cast<std::uint64_t>(submitted_ / 2)) - 1;
+  const double arriving = span().ns > 0 ? (last_ - first_).seconds() / span().seconds() : 0;
+  return {submitted_, in_system_, in_system_at_[half], std::int64_t{1} << half, arriving};
+}
+
 }  // namespace moebius

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -53,6 +55,16 @@ struct PromisedRequests {
   std::int64_t submitted = 0, met = 0;
 };
 
+// How many requests were in the system when the last one came, and when the last but at most half of them
+// did.
+struct Backlog {
+  std::int64_t submitted = 0, last = 0, earlier = 0, earlier_submitted = 0;
+  double arriving = 0;  // share of the time from the first request to the last answer until the last one came
+  // Most came before they could be answered, and ever more of them: then what a request takes grows with the
+  // length of the trace.
+  bool grows() const;
+};
+
 class ServiceMetrics {
  public:
   explicit ServiceMetrics(std::vector<ServiceGoal> goals);  // by service class; at least one
@@ -60,6 +72,10 @@ class ServiceMetrics {
   void submitted(std::int32_t service_class, Time now) {
     ++classes_[service_class].submitted;
     first_ = std::min(first_, now);
+    in_system_ = ++submitted_ - finished_;
+    last_ = now;
+    if (std::has_single_bit(static_cast<std::uint64_t>(submitted_)))
+      in_system_at_[std::countr_zero(static_cast<std::uint64_t>(submitted_))] = in_system_;
   }
   void rejected(std::int32_t service_class, Rejection why) {
     ++classes_[service_class].rejected;
@@ -74,6 +90,7 @@ class ServiceMetrics {
   const std::vector<ServiceGoal>& goals() const { return goals_; }
   PromisedRequests promised() const;  // of all classes where none is promised anything
   const TimeShares& shares() const { return shares_; }
+  Backlog backlog() const;
   // From the first arrival until the last user has the last token: what rates, busy shares and costs are
   // over.
   Time span() const { return std::max(Time{}, end_ - first_); }
@@ -84,9 +101,10 @@ class ServiceMetrics {
   std::vector<ClassFigures> classes_;
   LatencyHistogram itl_;
   TimeShares shares_;
-  std::int64_t finished_ = 0;
-  std::int64_t input_ = 0, output_ = 0;  // tokens of finished requests
-  Time first_ = kForever, end_;
+  std::int64_t submitted_ = 0, finished_ = 0, in_system_ = 0;  // in_system_: with the request that came last
+  std::array<std::int64_t, 64> in_system_at_{};                // with the 2^i-th one
+  std::int64_t input_ = 0, output_ = 0;                        // tokens of finished requests
+  Time first_ = kForever, last_, end_;                         // first and last arrival, last answer
 };
 
 }  // namespace moebius

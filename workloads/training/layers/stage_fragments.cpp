@@ -181,9 +181,12 @@ StageFragments FragmentStore::lower(const StageSpec& stage) {
   if (input_.plan->overlap_weights) {
     FragmentBuilder first = forward.builder;
     const bool adapters = input_.workload->adapters.any();
-    fragments.first_forward = freeze_with_away_state(
-        *input_.plan, {.activations = away_of(forward), .first_of_step = true, .adapters_alone = adapters},
-        first);
+    fragments.first_forward = freeze_with_away_state(*input_.plan,
+                                                     {.activations = away_of(forward),
+                                                      .first_of_step = true,
+                                                      .refreshed = weights_before(stage),
+                                                      .adapters_alone = adapters},
+                                                     first);
   }
   fragments.forward = freeze(forward.builder, away_of(forward));
   return fragments;
@@ -191,6 +194,27 @@ StageFragments FragmentStore::lower(const StageSpec& stage) {
 
 FragmentPtr FragmentStore::freeze(FragmentBuilder& builder, const std::set<std::uint32_t>& away) const {
   return freeze_with_away_state(*input_.plan, {.activations = away}, builder);
+}
+
+// Keys of the weights of those stages of its rank that a step runs forward before this one: with a table that
+// both ends of the model use, the last stage meets what the first has brought.
+std::set<std::uint32_t> FragmentStore::weights_before(const StageSpec& stage) {
+  std::set<std::uint32_t> keys;
+  std::set<int> chunks;
+  if (placement_.chunks() == 1) return keys;
+  const int rank = rank_of(stage);
+  for (const Pass& pass : passes_of_rank(rank)) {
+    if (!pass.runs_forward()) continue;
+    if (pass.part.chunk == stage.chunk) break;
+    if (!chunks.insert(pass.part.chunk).second) continue;
+    StageSpec before = spec_of(rank, stage.shard, pass.part.chunk);
+    before.step = stage.step, before.microbatch = stage.microbatch;
+    before.packed = stage.packed, before.counted_tokens = stage.counted_tokens;
+    const ForwardPass forward = lower_forward(input_, before, routes_);
+    for (const Tensor& tensor : forward.builder.fragment().tensors)
+      if (tensor.scope == Scope::kRank && tensor.memory == MemoryKind::kWeights) keys.insert(tensor.key);
+  }
+  return keys;
 }
 
 // Once the reverse pass has marked what the forward pass keeps.

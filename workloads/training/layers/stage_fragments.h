@@ -76,6 +76,7 @@ class FragmentStore {
   Bytes peak_of_rank(const StageSpec& stage, Choices choices) const;
   FragmentPtr freeze(FragmentBuilder& builder, const std::set<std::uint32_t>& away) const;
   std::set<std::uint32_t> away_of(const ForwardPass& forward) const;
+  std::set<std::uint32_t> weights_before(const StageSpec& stage);
   void lower_whole(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
   void lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
   bool packs() const { return input_.workload->lengths.has_value(); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -75,14 +76,15 @@ class Rewrite {
     return tensor.scope == Scope::kRank && tensor.memory == MemoryKind::kWeights && tensor.shards == 0;
   }
 
-  bool gathers(const Tensor& tensor) const {
-    return is_whole_weight(tensor) && shards_parameters(plan_, tensor.experts > 0);
+  bool gathers(const Tensor& t) const {
+    return is_whole_weight(t) && shards_parameters(plan_, t.experts > 0);
   }
 
   // Stands here, but of what the optimizer wrote only this rank's shard is new.
   bool refreshes(const Tensor& tensor) const {
     return away_.first_of_step && plan_.overlap_weights && is_whole_weight(tensor) &&
-           (is_adapter(tensor) || !away_.adapters_alone) && num_shards(plan_, tensor.experts > 0) > 1;
+           away_.refreshed.count(tensor.key) == 0 && (is_adapter(tensor) || !away_.adapters_alone) &&
+           num_shards(plan_, tensor.experts > 0) > 1;
   }
 
   // Sums of one microbatch, which end in the members' shards.
@@ -93,12 +95,11 @@ class Rewrite {
 
   // Tensors keep their numbers. Those that visit live in the fragment only.
   void add_tensor(TensorId id) {
-    Tensor tensor = fragment_.tensors[id];
+    const Tensor& tensor = fragment_.tensors[id];
     const bool stays = refreshes(tensor);
     const bool visits = !stays && (gathers(tensor) || (offloaded(tensor) && !passes(tensor)));
     if (visits || stays) visitors_[id] = {.here = id};
-    if (visits || passes(tensor)) tensor.scope = Scope::kFragment, tensor.key = 0;
-    builder_.add(tensor);
+    builder_.add(visits || passes(tensor) ? of_fragment(tensor) : tensor);
   }
 
   void add_homes(TensorId id) {
@@ -118,7 +119,7 @@ class Rewrite {
     }
     if (!visitor.gathered) return;
     visitor.shard = builder_.add(home);
-    if (plan_.shard_buffers == ShardBuffers::kCopied) visitor.buffer = another(visitor.arrives());
+    if (plan_.shard_buffers == ShardBuffers::kCopied) visitor.buffer = another_like(visitor.arrives());
   }
 
   // Gathered in place; a copy to a buffer and back counts as one from it.
@@ -127,7 +128,7 @@ class Rewrite {
     visitor.gathered = true;
     if (stands_in_half(whole, plan_)) visitor.half = builder_.add(half_of(whole));
     visitor.shard = visitor.arrives();
-    if (plan_.shard_buffers == ShardBuffers::kCopied) visitor.buffer = another(visitor.shard);
+    if (plan_.shard_buffers == ShardBuffers::kCopied) visitor.buffer = another_like(visitor.shard);
   }
 
   static Tensor of_fragment(Tensor tensor) {
@@ -136,8 +137,7 @@ class Rewrite {
     return tensor;
   }
 
-  // Of the same shape.
-  TensorId another(TensorId id) { return builder_.add(of_fragment(builder_.tensor(id))); }
+  TensorId another_like(TensorId id) { return builder_.add(of_fragment(builder_.tensor(id))); }
 
   void note_uses() {
     std::set<TensorId> touched;
@@ -230,7 +230,7 @@ class Rewrite {
     if (plan_.shard_buffers == ShardBuffers::kFlat) passes = 2;  // together, then divided
     for (; passes > 0; --passes)
       for (TensorId& gradient : gradients) {
-        const TensorId copied = another(gradient);
+        const TensorId copied = another_like(gradient);
         copy(gradient, copied);
         gradient = copied;
       }

@@ -27,6 +27,7 @@ std::vector<std::int32_t> leaving_ops(const TrainingPlan& plan, const Fragment& 
 struct AwayState {
   std::set<std::uint32_t> activations = {};  // keys of those that stand in host memory
   bool first_of_step = false;                // a forward pass before all others of its stage in a step
+  std::set<std::uint32_t> refreshed = {};    // keys of what another stage of the rank has gathered before it
   bool adapters_alone = false;               // are updated: all other weights are frozen
 };
 

@@ -1,0 +1,62 @@
+// Which sequences of an iteration blow latents up, whatever order they stand in.
+#include "workloads/serving/latent_parts.h"
+
+#include <catch2/catch.hpp>
+
+namespace moebius {
+namespace {
+
+Model latent_model() {
+  Model model;
+  model.attention = AttentionKind::kMla;
+  model.mla = {.q_rank = 32, .kv_rank = 16, .nope_dim = 16, .rope_dim = 8, .v_dim = 16};
+  return model;
+}
+
+Batch batch_of(const std::vector<std::pair<int, int>>& past_and_count) {
+  Batch batch;
+  for (const auto& [past, count] : past_and_count) {
+    BatchSequence sequence;
+    sequence.request = static_cast<std::int32_t>(batch.sequences.size());
+    sequence.past = past, sequence.count = count;
+    batch.sequences.push_back(sequence);
+  }
+  return batch;
+}
+
+std::size_t count(const BatchPtr& batch) {
+  return batch ? batch->sequences.size() : 0;
+}
+
+}  // namespace
+
+// Two prompts that the cache holds but for their last token stand before a whole one and one that decodes.
+TEST_CASE("few tokens are put behind many, the rest in the order that it has") {
+  const Model model = latent_model();
+  Batch batch = batch_of({{31, 1}, {63, 1}, {0, 40}, {16, 40}, {100, 1}});
+  put_blown_up_first(model, batch);
+  std::vector<int> order;
+  for (const BatchSequence& sequence : batch.sequences) order.push_back(sequence.request);
+  CHECK(order == std::vector<int>{2, 3, 0, 1, 4});
+  const LatentParts parts = latent_parts(model, batch);
+  CHECK(count(parts.blown_up) == 2);
+  CHECK(count(parts.absorbed) == 3);
+  CHECK(parts.keys == 40 + 56);
+}
+
+TEST_CASE("where few tokens stand before many they are blown up with them") {
+  const LatentParts parts = latent_parts(latent_model(), batch_of({{31, 1}, {0, 40}, {100, 1}}));
+  CHECK(count(parts.blown_up) == 2);
+  CHECK(count(parts.absorbed) == 1);
+  CHECK(parts.keys == 32 + 40);
+}
+
+TEST_CASE("other attention keeps its order") {
+  Model model = latent_model();
+  model.attention = AttentionKind::kGqa;
+  Batch batch = batch_of({{31, 1}, {0, 40}});
+  put_blown_up_first(model, batch);
+  CHECK(batch.sequences.front().request == 0);
+}
+
+}  // namespace moebius
