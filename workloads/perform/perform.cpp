@@ -25,6 +25,16 @@
 
 namespace moebius {
 
+Outcome outcome_of_events(const Job& job) {
+  Outcome outcome;
+  outcome.report.scenario = &job.scenario;
+  RunFacts& facts = outcome.report.facts;
+  facts.executor = "sim";
+  facts.detail = "events";
+  facts.on_cluster = true;
+  return outcome;
+}
+
 void add_process_use(RunFacts& facts, std::chrono::steady_clock::time_point started) {
   rusage use{};
   getrusage(RUSAGE_SELF, &use);

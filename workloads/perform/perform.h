@@ -72,6 +72,9 @@ bool folding_overstates(const Scenario& scenario);
 // Which run it is, before its other facts.
 void name_run(Timeline& timeline, const Job& job, const RunFacts& facts);
 
+// Of a job whose figures are of events on its cluster: nothing in it yet.
+Outcome outcome_of_events(const Job& job);
+
 // What the process has used, and the time since `started`, into the facts.
 void add_process_use(RunFacts& facts, std::chrono::steady_clock::time_point started);
 

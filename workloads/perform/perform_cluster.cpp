@@ -24,12 +24,8 @@ void simulate_step(Job& step, const StartExecutor& start, ClusterJob& job, RunFa
 
 Outcome perform_cluster(Job& job, const StartExecutor& start) {
   const auto started = std::chrono::steady_clock::now();
-  Outcome outcome;
-  outcome.report.scenario = &job.scenario;
+  Outcome outcome = outcome_of_events(job);
   RunFacts& facts = outcome.report.facts;
-  facts.executor = "sim";
-  facts.detail = "events";
-  facts.on_cluster = true;
   ClusterPlan plan = job.scenario.operations->plan;
   for (std::size_t i = 0; i < plan.jobs.size(); ++i) {
     if (job.steps[i]) simulate_step(*job.steps[i], start, plan.jobs[i], facts);

@@ -100,12 +100,8 @@ Simulated simulate_shapes(Job& job, const StartExecutor& start, bool quiet) {
 
 Outcome perform_queues(Job& job, const StartExecutor& start, const Hooks& hooks) {
   const auto started = std::chrono::steady_clock::now();
-  Outcome outcome;
-  outcome.report.scenario = &job.scenario;
+  Outcome outcome = outcome_of_events(job);
   RunFacts& facts = outcome.report.facts;
-  facts.executor = "sim";
-  facts.detail = "events";
-  facts.on_cluster = true;
   const OperationsScenario& operations = *job.scenario.operations;
   Simulated shapes = simulate_shapes(job, start, hooks.quiet);
   const QueueInputs inputs{.cluster = operations.plan, .plan = *operations.queueing, .steps = shapes.steps};

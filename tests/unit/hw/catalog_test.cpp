@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 #include "tests/catch.h"
-#include "tests/unit/hw/catalog_refusal.h"
+#include "tests/unit/hw/sentence_of.h"
 #include "tests/unit/hw/shipped_catalog.h"
 
 using namespace moebius;
@@ -24,7 +24,7 @@ FabricSpec fabric_from(const std::string& json) {
 }
 
 std::string refusal_of(const std::string& json) {
-  return catalog_refusal([&] { accelerator_from(json); });
+  return sentence_of([&] { accelerator_from(json); });
 }
 
 const Fact& fact_of(const std::vector<Fact>& facts, const std::string& name) {
@@ -207,7 +207,7 @@ TEST_CASE("An unknown name is refused with the nearest known one") {
   REQUIRE(
       refusal_of("\"h100-sxn\"") ==
       "s.json:1: /x: expected the name of an accelerator, found \"h100-sxn\" (did you mean \"h100-sxm\"?)");
-  REQUIRE(catalog_refusal([] { catalog().node("hgx-9"); }) ==
+  REQUIRE(sentence_of([] { catalog().node("hgx-9"); }) ==
           "expected the name of a node, found \"hgx-9\" (did you mean \"hgx-8\"?)");
   REQUIRE(refusal_of(R"({"base": "b200-sxn"})") ==
           "s.json:1: /x/base: expected the name of an accelerator, found \"b200-sxn\" (did you mean "
@@ -239,6 +239,6 @@ TEST_CASE("A scenario's changes are refused where they stand") {
           "s.json:1: /x/cores: expected an integer from 1 to 1048576, found 0");
   REQUIRE(refusal_of(R"({"base": "h100-sxm", "independent_engines": 1})") ==
           "s.json:1: /x/independent_engines: expected true or false, found 1");
-  REQUIRE(catalog_refusal([] { fabric_from(R"({"type": "clos", "tiers": "many"})"); }) ==
+  REQUIRE(sentence_of([] { fabric_from(R"({"type": "clos", "tiers": "many"})"); }) ==
           "s.json:1: /x/tiers: expected \"auto\" or an integer from 0 to 3, found \"many\"");
 }

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 #include "tests/catch.h"
-#include "tests/unit/hw/catalog_refusal.h"
+#include "tests/unit/hw/sentence_of.h"
 #include "tests/unit/hw/shipped_catalog.h"
 
 using namespace moebius;
@@ -31,7 +31,7 @@ class DataFolder {
 // What the reader says of a --data file, without the folder.
 std::string data_refusal(const std::string& accelerators) {
   const DataFolder folder(accelerators);
-  const std::string text = catalog_refusal([&] { Catalog with(folder.path()); });
+  const std::string text = sentence_of([&] { Catalog with(folder.path()); });
   const std::string prefix = folder.path() + "/";
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
@@ -114,7 +114,7 @@ TEST_CASE("A data folder may hold nothing but profiles") {
 }
 
 TEST_CASE("A data folder without catalogs is refused") {
-  REQUIRE(catalog_refusal([] { Catalog with("/nowhere"); }) ==
+  REQUIRE(sentence_of([] { Catalog with("/nowhere"); }) ==
           "/nowhere: expected accelerators.json, nodes.json, fabrics.json, storage.json, models.json or "
           "profiles/ "
           "in this folder, found none");

@@ -4,6 +4,7 @@
 #include "hw/error.h"
 
 #include "tests/catch.h"
+#include "tests/unit/hw/sentence_of.h"
 
 using namespace moebius;
 using namespace moebius::literals;
@@ -13,17 +14,6 @@ namespace {
 enum class Colour { kRed, kGreen };
 const std::vector<std::pair<std::string_view, Colour>> kColours{{"red", Colour::kRed},
                                                                 {"green", Colour::kGreen}};
-
-template <class Action>
-std::string sentence_of(const Action& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    CHECK(error.kind() == Error::Kind::kInput);
-    return error.what();
-  }
-  return "no error";
-}
 
 // What `read` does with the value of key "k" in the second line of x.json.
 template <class Read>

@@ -7,16 +7,16 @@
 
 namespace moebius {
 
-// What a reader of the catalogs says of bad input, "none" when it takes it.
-template <class Function>
-std::string catalog_refusal(Function function) {
+// What a reader says of bad input, "no error" when it takes it.
+template <class Action>
+std::string sentence_of(const Action& action) {
   try {
-    function();
+    action();
   } catch (const Error& error) {
     REQUIRE(error.kind() == Error::Kind::kInput);
     return error.what();
   }
-  return "none";
+  return "no error";
 }
 
 }  // namespace moebius
