@@ -26,8 +26,9 @@ constexpr std::array<std::string_view, 6> kNames{
 };
 constexpr std::string_view kSchema = "/$schema";
 
-Value* find_at(Value& root, std::string_view pointer) {
-  Value* value = &root;
+template <class AnyValue>  // const or not
+AnyValue* find_at(AnyValue& root, std::string_view pointer) {
+  AnyValue* value = &root;
   while (!pointer.empty() && value->kind == Value::Kind::kObject) {
     pointer.remove_prefix(1);
     const std::string_view key = pointer.substr(0, pointer.find('/'));
@@ -69,9 +70,8 @@ std::uint64_t hash_of_file(const fs::path& file) {
 
 std::string named_files_mark(const Document& scenario) {
   std::string mark;
-  Document copy = scenario;
   for (const std::string_view pointer : kNames) {
-    const Value* value = find_at(copy.root, pointer);
+    const Value* value = find_at(scenario.root, pointer);
     if (value == nullptr || pointer == kSave || value->text.empty() || value->text == "random") continue;
     const fs::path file = whole_path(scenario, pointer, value->text);
     std::error_code none;
