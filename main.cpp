@@ -118,9 +118,9 @@ StartExecutor executor_of(ExecutorKind kind, const RunArguments& arguments) {
   return {};
 }
 
-// The plain loop: several runs side by side, SimGrid has one engine in a process.
 Advice advice_on(const Outcome& outcome, RunArguments arguments) {
-  arguments.driver = Driver::kPlain;
+  if (arguments.simulation().detail == NetworkDetail::kNative) return advise(outcome, {}, {});
+  arguments.driver = Driver::kPlain;  // several runs side by side: SimGrid has one engine in a process
   const Library library(arguments.scenario.data);
   const auto read = [&](const std::vector<std::string>& sets) {
     Changes changes = arguments.scenario.changes;
@@ -153,7 +153,7 @@ int run_body(const RunArguments& arguments) {
   if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
   if (arguments.json && lacks_memory(job)) print(unfit_json(job.scenario, *job.memory));
   require_fit(job);
-  require_network(job, arguments.simulation(), arguments.driver.has_value());
+  require_network(job, arguments.simulation(), arguments.detail.has_value(), arguments.driver.has_value());
   if (arguments.explain) keep_ops(job.scenario);
   if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
     require_schedule(job);
@@ -378,8 +378,8 @@ int start_command(int argc, char** argv) {
   return outcome_of(chosen);
 }
 
-// A fault for each page of 4 KiB is a tenth of a short run. The segment that the allocator began with, before
-// main, is told apart.
+// A fault for each page of 4 KiB is a tenth of a short run. The allocator's first segment, older than main,
+// is told apart.
 void use_large_pages() {
 #ifdef MOEBIUS_MIMALLOC
   mi_option_enable(mi_option_large_os_pages);

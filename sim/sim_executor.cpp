@@ -72,6 +72,9 @@ std::unique_ptr<Network> make_network(const SimOptions& options, const Cluster& 
     case NetworkDetail::kFluid:
       return make_fluid_network(plans.wires());
     case NetworkDetail::kPacket:
+      if (!cluster.damaged.empty())
+        throw run_error(
+            "packet by packet all ports are whole, but parts of the network are broken: use fluid");
       return make_packet_network(cluster.fabric, options.seed, options.packets);
     case NetworkDetail::kNative:
       return std::move(simgrid.network);

@@ -77,13 +77,17 @@ void require_packets(const Scenario& scenario) {
         fmt::format("{}: /cluster/fabric/forwarding: --detail packet carries messages from device to device: "
                     "expected \"rdma\", found some that go through host memory",
                     scenario.file));
+  if (!scenario.cluster->damaged.empty())
+    throw input_error(fmt::format(
+        "{}: /cluster/failed: --detail packet has ports that are all whole: expected no part, found "
+        "{}: use --detail fluid",
+        scenario.file, scenario.cluster->damaged.size()));
 }
 
 }  // namespace
 
-void require_network(const Job& job, const SimOptions& options, bool names_driver) {
+void require_network(const Job& job, const SimOptions& options, bool names_detail, bool names_driver) {
   const NetworkDetail detail = options.detail;
-  const bool names_detail = detail != SimOptions{}.detail;
   if (!names_detail && !names_driver) return;
   const std::string option = names_detail ? "--detail " + name_of(network_details(), detail)
                                           : "--driver " + name_of(drivers(), options.driver);

@@ -26,7 +26,7 @@ struct SimRun {
 // Input error where a network is to be simulated at a detail, or by a driver that was named, and the job has
 // none (weeks of a cluster go by events, and no step of theirs is simulated so; a cache is replayed), or not
 // what the detail needs.
-void require_network(const Job& job, const SimOptions& options, bool names_driver);
+void require_network(const Job& job, const SimOptions& options, bool names_detail, bool names_driver);
 
 // Errors are those of make_cost_source and make_sim_executor.
 StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& recorder, const SimRun& run);

@@ -82,7 +82,7 @@ class PacketNetwork : public Network {
             fmt::format("the packet network carries at most {} messages in a run, this one needs more "
                         "at {}: use fluid",
                         kMostMessages, to_text(now_)));
-      run_.add({pair.from, pair.to, std::ceil(pair.bytes), -1, pair.most_rate, pair.messages}, -1,
+      run_.add({pair.from, pair.to, std::ceil(pair.bytes), pair.path, pair.most_rate, pair.messages}, -1,
                now_.seconds());
       if (counts_)
         counts_->packets += static_cast<std::int64_t>(std::ceil(pair.bytes / transport_.payload()));

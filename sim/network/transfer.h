@@ -29,6 +29,7 @@ struct PairFlow {
   double most_rate = 0;         // see FlowClass
   std::int32_t queue_pair = 0;  // which of the message's flows it is, where they have paths of their own
   double messages = 0;          // see Edge
+  std::int32_t path = -1;       // of the fabric's, where that is decided (FlowPaths::single()); -1: it is not
 };
 
 struct StepParts;
@@ -42,6 +43,7 @@ struct MemberLoad {
 struct Step {
   double latency = 0;  // s, paid before the first byte arrives
   double alone = 0;    // s, latency included, on an idle network
+  double own = 0;      // s, without latency: of the group's bytes alone, where it stands for several groups
   std::vector<FlowClass> flows;
   bool flow_by_flow = false;  // most of the flow classes are single flows (FlowPaths::single())
   struct Passed {
@@ -68,6 +70,12 @@ struct TransferPlan {
   double alone() const {
     double seconds = 0;
     for (const Step& step : steps) seconds += step.alone;
+    return seconds;
+  }
+  // What the group takes were no other that it stands for under way.
+  double by_itself() const {
+    double seconds = 0;
+    for (const Step& step : steps) seconds += step.latency + step.own;
     return seconds;
   }
   // Without the time before the first byte arrives.

@@ -36,6 +36,7 @@ TransferPlan host_copy(const Op& op, int rank_class, const Sites& sites, WireTab
   for (const Link& link : flow.links)
     seconds = std::max(seconds, flow.bytes * link.weight / wires.capacity(link.wire));
   step.alone = step.latency + seconds;
+  step.own = shares_wires ? seconds : 0;
   if (shares_wires) {
     step.flows.push_back(std::move(flow));
   } else {

@@ -68,7 +68,7 @@ void spread_in_meshes(Traffic& traffic, const GroupSites& group) {
   std::vector<double> inside(group.nodes.size(), 0);
   const std::vector<std::size_t> node_of = nodes_of_members(group);
   std::erase_if(traffic.edges, [&](const Edge& edge) {
-    if (node_of[edge.from] != node_of[edge.to]) return false;
+    if (edge.from < 0 || edge.to < 0 || node_of[edge.from] != node_of[edge.to]) return false;
     inside[node_of[edge.from]] += edge.bytes;
     return true;
   });
@@ -143,11 +143,11 @@ Traffic NodesPlanner::traffic(Algorithm algorithm, Protocol protocol, bool in_ne
 NodesPlan NodesPlanner::plan(Algorithm algorithm) {
   const Protocol protocol = nccl_protocol(call_, algorithm);
   Step step = builder_.build(traffic(algorithm, protocol, false), group_);
-  const double data = step.alone - step.latency;
-  const double seconds = nodes_seconds(call_, algorithm, protocol, data) + step.latency;
-  step.latency = std::max(0.0, seconds - data);
-  step.alone = step.latency + data;
-  return {{algorithm, step.alone, std::string(to_string(protocol))}, std::move(step)};
+  const double flowing = step.alone - step.latency;
+  const double seconds = nodes_seconds(call_, algorithm, protocol, step.own) + step.latency;
+  step.latency = std::max(0.0, seconds - step.own);
+  step.alone = step.latency + flowing;
+  return {{algorithm, step.latency + step.own, std::string(to_string(protocol))}, std::move(step)};
 }
 
 // The bytes once up to the switches of the network and once down, after and before those of the nodes.
@@ -156,10 +156,10 @@ std::optional<NodesPlan> NodesPlanner::in_network(bool single_messages) {
       !what_lacks(Algorithm::kInSwitch, call_.call.kind, group_, fabric_).empty())
     return {};
   Step step = builder_.build(traffic(Algorithm::kInSwitch, Protocol::kSimple, true), group_);
-  const double data = step.alone - step.latency;
-  step.latency += std::max(0.0, network_sum_seconds(call_, data) - data);
-  step.alone = step.latency + data;
-  return NodesPlan{{Algorithm::kInSwitch, step.alone, "CollNet"}, std::move(step), true};
+  const double beyond = std::max(0.0, network_sum_seconds(call_, step.own) - step.own);
+  step.latency += beyond;
+  step.alone += beyond;
+  return NodesPlan{{Algorithm::kInSwitch, step.latency + step.own, "CollNet"}, std::move(step), true};
 }
 
 NodesPlan NodesPlanner::tuned(const std::vector<Algorithm>& algorithms) {

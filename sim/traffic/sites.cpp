@@ -122,9 +122,9 @@ GroupSites Sites::group(const std::vector<std::int32_t>& ranks) const {
 GroupSites Sites::group(const Group& group, const RankClass& of) const {
   GroupSites sites = this->group(group.ranks);
   if (!folded()) return sites;
-  const std::vector<std::int32_t> all = shifts_of(group, of);
-  sites.shifts = distinct_shifts(*this, sites, all, RailChange::kInNode);
-  sites.climbing_shifts = distinct_shifts(*this, sites, all, RailChange::kAtSpine);
+  sites.all_shifts = shifts_of(group, of);
+  sites.shifts = distinct_shifts(*this, sites, sites.all_shifts, RailChange::kInNode);
+  sites.climbing_shifts = distinct_shifts(*this, sites, sites.all_shifts, RailChange::kAtSpine);
   return sites;
 }
 

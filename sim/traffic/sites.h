@@ -31,6 +31,7 @@ struct GroupSites {
   // Folding: whose traffic meets on leaf and pod wires; see like_groups.h. {0}: the group's own. Messages
   // that change rail at a spine use more of them.
   std::vector<std::int32_t> shifts = {0}, climbing_shifts = {0};
+  std::vector<std::int32_t> all_shifts = {0};  // of all groups that this one stands for, its own among them
   const std::vector<std::int32_t>& shifts_of(RailChange change) const {
     return change == RailChange::kAtSpine ? climbing_shifts : shifts;
   }

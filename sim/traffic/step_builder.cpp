@@ -108,7 +108,7 @@ void StepBuilder::add_edges(const Traffic& traffic, const GroupSites& group, dou
     }
   }
   if (!sites_.folded()) return;
-  for (const std::int32_t shift : group.shifts_of(change)) {
+  for (const std::int32_t shift : shifts_of(group, change)) {
     for (const Edge& edge : traffic.edges) {
       if (edge.from < 0 || edge.to < 0 || (bytes != kAnySize && edge.bytes != bytes)) continue;
       add_edge(sites_.device_of(group.members[edge.from].rank + shift),
@@ -168,8 +168,7 @@ void StepBuilder::add_meshes(const Traffic& traffic, const GroupSites& group) {
       if (wire.kind == WireKind::kNicOut) add_posting(wire.index, messages.at(sender) * pairs);
       add_on(wire, mesh.bytes * pairs, pairs);
     });
-    const std::vector<std::int32_t> own = {0};
-    for (const std::int32_t shift : sites_.folded() ? group.shifts_of(change) : own) {
+    for (const std::int32_t shift : shifts_of(group, change)) {
       const MeshPairs pairs(devices_of(mesh, group, sites_, shift), fabric, change);
       pairs.visit_shared_wires([&](WireId wire, int, double n) { add_on(wire, mesh.bytes * n, n); });
     }
@@ -254,17 +253,22 @@ double StepBuilder::alone(const Step& step) {
   return most;
 }
 
+// Of all groups that this one stands for.
 void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const {
+  const int flows = paths_.single() ? paths_.flows_of_message() : 1;
   for (const Edge& edge : traffic.edges) {
     if (edge.from < 0 || edge.to < 0)
       throw run_error(
           "networks of single messages have no switches that reduce: use fluid or another algorithm");
-    const int from = group.members[edge.from].device, to = group.members[edge.to].device;
-    const int flows = paths_.single() ? paths_.flows_of_message() : 1;
-    for (int i = 0; i < flows; ++i)
-      step.pairs.push_back(
-          {from, to, edge.bytes / flows, traffic.most_rate / flows, i, edge.messages / flows});
-    step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
+    for (const std::int32_t shift : group.all_shifts) {
+      const int from = sites_.device_of(group.members[edge.from].rank + shift);
+      const int to = sites_.device_of(group.members[edge.to].rank + shift);
+      for (int i = 0; i < flows; ++i)
+        step.pairs.push_back({from, to, edge.bytes / flows, traffic.most_rate / flows, i,
+                              edge.messages / flows,
+                              paths_.single() ? paths_.of_queue_pair(from, to, i).path : -1});
+      step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
+    }
   }
 }
 
@@ -298,18 +302,24 @@ double StepBuilder::limit(const Traffic& traffic, Step& step) {
   return 0;
 }
 
-Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
-  const bool by_host = !sites_.fabric().spec().by_host.empty();
-  if ((paths_.by_ports() || with_pairs_ || by_host) && !traffic.meshes.empty())
-    return build(listed(traffic), group);
-  Step step;
-  detour_ = 0;
-  singly_ = paths_.single() && !traffic.lockstep;
-  level_paths(traffic, group);
-  if (keep_parts_) {
-    parts_ = std::make_shared<StepParts>();
-    *parts_ = {traffic.lockstep, singly_, traffic.most_rate, {}};
-  }
+// Whose traffic is on leaf and pod wires.
+const std::vector<std::int32_t>& StepBuilder::shifts_of(const GroupSites& group, RailChange change) const {
+  static const std::vector<std::int32_t> own = {0};
+  return own_only_ || !sites_.folded() ? own : group.shifts_of(change);
+}
+
+// Seconds of the group's bytes where no other group that it stands for sends any. What a library knows of its
+// call, and latency, follow these alone.
+double StepBuilder::alone_of_own(const Traffic& traffic, const GroupSites& group) {
+  own_only_ = true;
+  Step own;
+  add_flows(traffic, group, own);
+  limit(traffic, own);
+  own_only_ = false;
+  return alone(own);
+}
+
+void StepBuilder::add_flows(const Traffic& traffic, const GroupSites& group, Step& step) {
   if (traffic.lockstep) {
     add_lockstep_flows(traffic, group, step);
   } else {
@@ -321,10 +331,28 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   }
   for (FlowClass& flow : step.flows) flow.most_rate = traffic.most_rate;
   if (singly_) add_single_flows(traffic, step);
+}
+
+Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
+  const bool by_host = !sites_.fabric().spec().by_host.empty();
+  if ((paths_.by_ports() || with_pairs_ || by_host) && !traffic.meshes.empty())
+    return build(listed(traffic), group);
+  const bool meets_others = sites_.folded() && group.shifts_of(rail_change(traffic)).size() > 1;
+  detour_ = 0;
+  singly_ = paths_.single() && !traffic.lockstep;
+  level_paths(traffic, group);
+  const double by_itself = meets_others ? alone_of_own(traffic, group) : 0;
+  if (keep_parts_) {
+    parts_ = std::make_shared<StepParts>();
+    *parts_ = {traffic.lockstep, singly_, traffic.most_rate, {}};
+  }
+  Step step;
+  add_flows(traffic, group, step);
   const double beyond_wires = limit(traffic, step), transfer = alone(step);
+  step.own = meets_others ? by_itself : transfer;
   double latency = traffic.latency;
   if (traffic.hops > 1)
-    latency = pipeline_latency(traffic.hops, traffic.latency / traffic.hops, transfer + beyond_wires);
+    latency = pipeline_latency(traffic.hops, traffic.latency / traffic.hops, step.own + beyond_wires);
   step.latency = latency + detour_ + chunk_seconds(traffic, group) + beyond_wires;
   step.alone = step.latency + transfer;
   step.parts = std::move(parts_);

@@ -104,6 +104,9 @@ class StepBuilder {
   void account_for_members(const Traffic& traffic, const GroupSites& group, Step& step);
   double chunk_seconds(const Traffic& traffic, const GroupSites& group) const;
   void begin();
+  const std::vector<std::int32_t>& shifts_of(const GroupSites& group, RailChange change) const;
+  double alone_of_own(const Traffic& traffic, const GroupSites& group);
+  void add_flows(const Traffic& traffic, const GroupSites& group, Step& step);
   double alone(const Step& step);
   double limit(const Traffic& traffic, Step& step);
   void add_pairs(const Traffic& traffic, const GroupSites& group, Step& step) const;
@@ -112,6 +115,7 @@ class StepBuilder {
   WireTable& table_;
   FlowPaths& paths_;
   bool with_pairs_, keep_parts_ = false;
+  bool own_only_ = false;             // of the step at hand: what the group itself sends, folded or not
   bool singly_ = false;               // of the step at hand: its messages become flows from NIC to NIC
   std::shared_ptr<StepParts> parts_;  // of the step at hand; null: no one wants them
   double detour_ = 0;                 // of the step at hand: s, the longest

@@ -238,7 +238,7 @@ TransferPlan TransferPlans::collective(const Op& op, const Key& key, const Group
   choice.by_structure = by_structure || op.units < 0;
   choice.with_library = by_structure && cluster_.collectives != CollectiveSource::kStructure;
   choice.chosen.algorithm = query.algorithm;
-  choice.chosen.seconds = plan.alone();
+  choice.chosen.seconds = plan.by_itself();
   note(query, sites, std::move(choice));
   return plan;
 }
@@ -318,6 +318,7 @@ Step TransferPlans::step_of(const LibraryCall& call, const GroupSites& sites) {
   Step step = builder_.build(traffic, sites);
   step.latency = std::max(0.0, call.seconds - step.alone);
   step.alone += step.latency;
+  step.own = step.alone - step.latency;
   return step;
 }
 
@@ -354,8 +355,8 @@ TransferPlan TransferPlans::fastest(CollectiveQuery& query, const GroupSites& si
       continue;
     query.algorithm = algorithm;
     TransferPlan plan = steps_of(collective_traffic(query, sites, fabric), sites);
-    choice.candidates.push_back({algorithm, plan.alone()});
-    if (best && plan.alone() >= best->alone()) continue;
+    choice.candidates.push_back({algorithm, plan.by_itself()});
+    if (best && plan.by_itself() >= best->by_itself()) continue;
     best = std::move(plan);
     chosen = algorithm;
   }
