@@ -11,6 +11,7 @@
 
 #include "hw/catalog_entries.h"
 #include "hw/error.h"
+#include "hw/fabric/uplinks.h"
 #include "hw/json_text.h"
 
 namespace moebius {
@@ -307,15 +308,7 @@ void Catalog::count_uplinks(const Value& value, const Place& place, FabricSpec& 
     spec.oversubscription = share / spec.leaf_uplinks;
     for (Fact& fact : spec.facts)
       if (fact.name == "oversubscription")
-        fact = {.name = fact.name,
-                .value = spec.oversubscription,
-                .low = spec.oversubscription,
-                .high = spec.oversubscription,
-                .source = "scenario",
-                .status = "given",
-                .note = "by its uplinks",
-                .text = fmt::format("{:.6g}", spec.oversubscription),
-                .file = place.file};
+        fact = follows_uplinks(fact.name, spec.oversubscription, place.file);
     return;
   }
   const auto expected = std::max(1L, std::lround(share / spec.oversubscription));
@@ -334,6 +327,10 @@ FabricSpec Catalog::fabric(const Value& value, const Place& place, ByteRate defa
   result.aliases = aliases(fabrics_, index);
   if (!result.nic_given) result.nic = default_nic;
   count_uplinks(value, place, result);
+  const auto states = [&](std::string_view key) {
+    return value.kind == Value::Kind::kObject && value.find(key) != nullptr;
+  };
+  result.core_by_uplinks = states("spine_uplinks") && !states("core_oversubscription");
   return result;
 }
 

@@ -58,13 +58,15 @@ std::string forwarding_text(const Cluster& cluster) {
 }
 
 bool alike(const Pool& a, const Pool& b) {
+  // A fact without a number is its text.
   const auto same = [](const Fact& x, const Fact& y) {
-    return x.name == y.name && x.value == y.value && (x.name != "storage" || x.text == y.text);
+    return x.name == y.name && x.value == y.value && (x.value != 0 || x.text == y.text);
   };
   const auto all = [&](const std::vector<Fact>& x, const std::vector<Fact>& y) {
     return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
   };
-  return a.accelerator.id == b.accelerator.id && a.node.id == b.node.id &&
+  return a.accelerator.id == b.accelerator.id && a.accelerator.vendor == b.accelerator.vendor &&
+         a.accelerator.architecture == b.accelerator.architecture && a.node.id == b.node.id &&
          all(a.accelerator.facts, b.accelerator.facts) && all(a.node.facts, b.node.facts);
 }
 

@@ -125,7 +125,15 @@ void require_known_chips(const Catalog& catalog, const std::string& data_dir, st
     const Reader checked(document);  // it is an object
     const Value* id = document.root.find("accelerator");
     if (id == nullptr || id->kind != Value::Kind::kString) continue;  // profile_from() says so
-    if (id->text == beside || catalog.has_accelerator(id->text)) continue;
+    if (id->text == beside) continue;
+    if (catalog.has_accelerator(id->text)) {
+      const Accelerator chip = catalog.accelerator(id->text);
+      const std::vector<std::string>& other = chip.aliases;
+      if (id->text == chip.id || std::find(other.begin(), other.end(), id->text) != other.end()) continue;
+      checked.place_of("accelerator")
+          .fail(
+              fmt::format("expected the chip's own name, \"{}\", found {}", chip.id, json_excerpt(id->text)));
+    }
     checked.place_of("accelerator")
         .fail(fmt::format("expected the name of an accelerator, found {}{}", json_excerpt(id->text),
                           suggestion(id->text, catalog.accelerator_ids())));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/architecture_reader.h"
 
@@ -83,14 +84,21 @@ void all_heads_norm(HfKeys& keys, Model& model) {
     model.unsupported = fmt::format("norms of queries and keys by \"{}\"", type);
 }
 
-void gate_score(HfKeys& keys, Model& model, GateScore otherwise) {
-  const std::string name = keys.text_or("scoring_func", "");
+void gate_score(HfKeys& keys, Model& model, std::string_view key, GateScore otherwise) {
+  const std::string name = keys.text_or(key, "");
   model.experts.score = name == "softmax"   ? GateScore::kSoftmax
                         : name == "sigmoid" ? GateScore::kSigmoid
                                             : otherwise;
   if (!name.empty() && name != "softmax" && name != "sigmoid") {
     model.unsupported = fmt::format("gate scores by \"{}\"", name);
   }
+}
+
+void rotary_part(HfKeys& keys, Model& model, double family) {
+  double share = keys.number_or("partial_rotary_factor", family);
+  if (keys.has("rope_parameters"))
+    share = keys.object("rope_parameters").number_or("partial_rotary_factor", share);
+  if (share < 1) model.rotary_dim = static_cast<int>(std::lround(share * model.head_dim));
 }
 
 void shared_experts(Model& model, int shared) {
@@ -109,7 +117,7 @@ void deepseek_experts(HfKeys& keys, Model& model, const ExpertDefaults& family) 
   experts.active = keys.size("num_experts_per_tok", kMaxExperts);
   experts.width = keys.size("moe_intermediate_size", kMaxWidth);
   shared_experts(model, size_or("n_shared_experts", kMaxShared, family.shared));
-  gate_score(keys, model, family.score);
+  gate_score(keys, model, "scoring_func", family.score);
   experts.scale = keys.number_or("routed_scaling_factor", family.scale);
   if (keys.text_or("topk_method", "") != "greedy") {
     experts.groups = std::max(1, size_or("n_group", kMaxExperts, family.groups));

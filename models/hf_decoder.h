@@ -35,7 +35,10 @@ QkNorm head_norm(HfKeys& keys);
 void all_heads_norm(HfKeys& keys, Model& model);
 
 // "scoring_func"; one that a Model cannot say makes it unsupported.
-void gate_score(HfKeys& keys, Model& model, GateScore otherwise);
+void gate_score(HfKeys& keys, Model& model, std::string_view key, GateScore otherwise);
+
+// Of each head so much turns, which newer configurations say among rope_parameters.
+void rotary_part(HfKeys& keys, Model& model, double family);
 
 // Shared experts of the routed width, as the DeepSeek line counts them.
 void shared_experts(Model& model, int shared);

@@ -9,13 +9,17 @@
 #include "models/hf_decoder.h"
 #include "models/hf_dense.h"
 #include "models/hf_ernie.h"
+#include "models/hf_ling.h"
 
 namespace moebius {
 namespace {
 
 Model llama(HfKeys& keys) {
   Model model = attention_decoder(keys);
-  if (model.biases == Biases::kQkv && keys.flag_or("mlp_bias", false)) model.biases = Biases::kAll;
+  if (keys.flag_or("mlp_bias", false)) {
+    if (model.biases == Biases::kNone) model.unsupported = "biases of MLPs without those of attention";
+    model.biases = Biases::kAll;
+  }
   return model;
 }
 
@@ -90,14 +94,6 @@ Model glm_moe_dsa(HfKeys& keys) {
   return latent_decoder(keys, {.first_dense = 3, .scale = 2.5});
 }
 
-// Of each head so much turns, which newer configurations say among rope_parameters.
-void rotary_part(HfKeys& keys, Model& model, double family) {
-  double share = keys.number_or("partial_rotary_factor", family);
-  if (keys.has("rope_parameters"))
-    share = keys.object("rope_parameters").number_or("partial_rotary_factor", share);
-  if (share < 1) model.rotary_dim = static_cast<int>(std::lround(share * model.head_dim));
-}
-
 Model deepseek_v4(HfKeys& keys) {
   Model model = attention_decoder(keys);
   deepseek_experts(keys, model, {});
@@ -112,28 +108,6 @@ Model glm4_moe(HfKeys& keys) {
   model.qk_norm = head_norm(keys);
   rotary_part(keys, model, 0.5);
   deepseek_experts(keys, model, {.first_dense = 1});
-  return model;
-}
-
-// Ling: DeepSeek's structure under other names. Its configuration class has no usable number of key-value
-// heads.
-Model bailing_moe(HfKeys& keys) {
-  Model model = decoder(keys);
-  grouped_attention(keys, model, {.kv_heads = keys.size("num_key_value_heads", kMaxHeads)});
-  if (keys.flag_or("use_qkv_bias", false)) model.biases = Biases::kQkv;
-  model.qk_norm = head_norm(keys);
-  model.mtp_layers = keys.size_or("num_nextn_predict_layers", 100, 0);
-  Experts& experts = model.experts;
-  experts.routed = keys.size("num_experts", kMaxExperts);
-  experts.active = keys.size("num_experts_per_tok", kMaxExperts);
-  experts.width = keys.size("moe_intermediate_size", kMaxWidth);
-  shared_experts(model, keys.size_or("num_shared_experts", kMaxShared, 0));
-  experts.groups = std::max(1, keys.size_or("n_group", kMaxExperts, 1));
-  experts.active_groups = std::max(1, keys.size_or("topk_group", kMaxExperts, 1));
-  const std::string gate = keys.text_or("score_function", "softmax");
-  experts.score = gate == "sigmoid" ? GateScore::kSigmoid : GateScore::kSoftmax;
-  experts.scale = keys.number_or("routed_scaling_factor", 1);
-  model.first_dense = keys.size_or("first_k_dense_replace", kMaxLayers, 0);
   return model;
 }
 
@@ -229,6 +203,13 @@ Model llama4(HfKeys& keys) {
   model.attention_chunk =
       keys.size_or("attention_chunk_size", kMaxLength, keys.missing("attention_chunk_size") ? 8192 : 0);
   model.full_attention_every = keys.size_or("no_rope_layer_interval", kMaxLayers, 4);
+  // A list of 0 for layers that do not turn takes the interval's place.
+  const std::vector<int> turns = keys.sizes("no_rope_layers", 1);
+  for (int layer = 0; layer < static_cast<int>(turns.size()); ++layer) {
+    if ((turns[layer] == 0) !=
+        (model.full_attention_every > 0 && (layer + 1) % model.full_attention_every == 0))
+      model.unsupported = "layers that do not turn otherwise than every no_rope_layer_interval-th";
+  }
   Experts& experts = model.experts;
   experts.routed = keys.size("num_local_experts", kMaxExperts);
   experts.active = keys.size("num_experts_per_tok", kMaxExperts);
@@ -279,7 +260,7 @@ Model minimax_m2(HfKeys& keys) {
   const int rotated = keys.size_or("rotary_dim", model.head_dim, 0);
   if (rotated < model.head_dim) model.rotary_dim = rotated;
   model.mtp_layers = keys.flag_or("use_mtp", false) ? keys.size_or("num_mtp_modules", 100, 0) : 0;
-  gate_score(keys, model, GateScore::kSigmoid);
+  gate_score(keys, model, "scoring_func", GateScore::kSigmoid);
   const std::vector<int> kinds = keys.sizes("attn_type_list", 1);
   const bool linear = std::any_of(kinds.begin(), kinds.end(), [](int kind) { return kind == 0; });
   if (linear) model.unsupported = "linear attention: some layers are lightning attention (attn_type_list)";
@@ -341,7 +322,7 @@ Model dots1(HfKeys& keys) {
 
 constexpr HfFamily kFamilies[] = {
     {"bailing_moe", bailing_moe},
-    {"bailing_moe_v2", bailing_moe},
+    {"bailing_moe_v2", bailing_moe_v2},
     {"bloom", bloom},
     {"dbrx", dbrx},
     {"deepseek", deepseek},

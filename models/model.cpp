@@ -169,7 +169,7 @@ bool has_full_attention(const Model& model, int layer) {
 }  // namespace
 
 bool Model::is_moe_layer(int layer) const {
-  const int behind = layer + first_layer - first_dense;
+  const int behind = std::min(layer, layers - 1) + first_layer - first_dense;
   return experts.routed > 0 && behind >= 0 && behind % moe_step == 0;
 }
 

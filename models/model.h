@@ -138,7 +138,7 @@ struct Model {
 
   bool operator==(const Model&) const = default;
 
-  bool is_moe_layer(int layer) const;
+  bool is_moe_layer(int layer) const;  // from `layers` on, of MTP modules: as the last one
   int num_moe_layers() const;
   bool is_sparse() const { return indexer.heads > 0; }
   int window(int layer) const;  // sliding window of the layer, 0: none

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "hw/fabric/uplinks.h"
 
 namespace moebius {
 namespace {
@@ -18,9 +19,11 @@ bool on_other_boards(const FabricPool& pool, int local, int other) {
   return pool.board > 0 && local / pool.board != other / pool.board;
 }
 
-int uplinks(int given, int downlinks, double oversubscription) {
-  if (given > 0) return given;
-  return std::max(1, static_cast<int>(std::lround(downlinks / oversubscription)));
+void core_from_uplinks(FabricSpec& spec, int leaves) {
+  spec.core_oversubscription = 1.0 * leaves / spec.spine_uplinks;
+  for (Fact& fact : spec.facts)
+    if (fact.name == "core_oversubscription")
+      fact = follows_uplinks(fact.name, spec.core_oversubscription, fact.file);
 }
 
 }  // namespace
@@ -45,9 +48,12 @@ Fabric::Fabric(FabricSpec spec, std::vector<FabricPool> pools)
   if (const std::string sentence = problem(spec_, pools_); !sentence.empty()) throw input_error(sentence);
   layout_ = lay_out(spec_, pools_);
   spec_.tiers = layout_.tiers;
-  leaf_uplinks_ = spec_.nic_ports * uplinks(spec_.leaf_uplinks, spec_.leaf_ports, spec_.oversubscription);
+  leaf_uplinks_ = static_cast<int>(
+      spec_.nic_ports * count_of_uplinks(spec_.leaf_uplinks, spec_.leaf_ports, spec_.oversubscription));
   const int leaves = layout_.pod_groups * std::max(1, layout_.columns / spec_.planes);
-  spine_uplinks_ = uplinks(spec_.spine_uplinks, leaves, spec_.core_oversubscription);
+  if (spec_.core_by_uplinks && spec_.spine_uplinks > 0) core_from_uplinks(spec_, leaves);
+  spine_uplinks_ =
+      static_cast<int>(count_of_uplinks(spec_.spine_uplinks, leaves, spec_.core_oversubscription));
   first_spine_ = count_spines();
   for (const FabricPool& pool : pools_)
     if (pool.pair_rate.value > 0) mesh_stride_ = std::max(mesh_stride_, pool.devices_per_node);

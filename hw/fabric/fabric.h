@@ -55,7 +55,8 @@ struct FabricSpec {
   int switch_ports = 0;              // all ports of a switch above the leaves, of the NICs' speed
   int pod_leaves = 0;                // leaves of each column under one pod; 0: half the ports of a spine
   int leaf_uplinks = 0;              // ports of a leaf to the spines; 0: leaf_ports / oversubscription
-  int spine_uplinks = 0;  // ports of a pod's spine to the core; 0: its leaves / core_oversubscription
+  int spine_uplinks = 0;         // ports of a pod's spine to the core; 0: its leaves / core_oversubscription
+  bool core_by_uplinks = false;  // the other way round: each as fast as a leaf's uplink, so many to the core
   Routing routing = Routing::kSpray;
   int queue_pairs =
       1;              // of one message between two devices: so many flows, each with a source port of its own
@@ -294,6 +295,8 @@ class Fabric {
   }
   int pool_of_group(int group) const;
   ByteRate leaf_uplink(int group) const;
+  template <typename Visit>  // (pool, leaf groups)
+  void each_pool_under(int first_group, const Visit& visit) const;
   ByteRate pod_uplink(int first_group) const;
   void route_between(const Crossing& ends, RailChange change, int path, std::vector<WireId>& wires) const;
   void add_switches(const Crossing& way, int path, std::vector<WireId>& wires) const;

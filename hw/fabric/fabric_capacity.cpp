@@ -16,9 +16,28 @@ ByteRate Fabric::leaf_uplink(int group) const {
   return pools_[pool_of_group(group)].nic_rate * spec_.leaf_ports / spec_.oversubscription;
 }
 
+// Of each pool in turn that has leaves under the pod; those that no node hangs on are wired as the ones
+// before.
+template <typename Visit>
+void Fabric::each_pool_under(int first_group, const Visit& visit) const {
+  const int end = first_group + layout_.pod_groups;
+  for (int group = first_group; group < end;) {
+    const int pool = pool_of_group(group);
+    int next = end;
+    if (pool + 1 < static_cast<int>(pools_.size()))
+      next = std::clamp(layout_.pools[pool + 1].first_group, group + 1, end);
+    visit(pool, next - group);
+    group = next;
+  }
+}
+
 ByteRate Fabric::pod_uplink(int first_group) const {
-  const int leaves = layout_.pod_groups * std::max(1, layout_.columns / spec_.planes);
-  return leaf_uplink(first_group) * leaves / spec_.core_oversubscription;
+  const int columns = std::max(1, layout_.columns / spec_.planes);
+  ByteRate from_leaves{};
+  each_pool_under(first_group, [&](int pool, int groups) {
+    from_leaves += leaf_uplink(layout_.pools[pool].first_group) * (groups * columns);
+  });
+  return from_leaves / spec_.core_oversubscription;
 }
 
 ByteRate Fabric::capacity(WireId wire) const {
@@ -82,13 +101,16 @@ bool Fabric::pods_in_use() const {
 bool Fabric::pods_can_bind() const {
   if (!pods_in_use()) return false;
   const int columns = std::max(1, layout_.columns / spec_.planes);
-  for (std::size_t i = 0; i < pools_.size(); ++i) {
-    const auto& place = layout_.pools[i];
-    const double under_pod = 1.0 * layout_.pod_groups * place.nodes_per_leaf / place.leaves_per_node;
-    const double nodes = std::min(under_pod, 1.0 * layout_.nodes);
-    const ByteRate from_nics = pools_[i].nic_rate * (nodes * place.ports * columns);
-    const ByteRate from_leaves = leaf_uplink(place.first_group) * (1.0 * columns * layout_.pod_groups);
-    if (std::min(from_nics, from_leaves) > pod_uplink(place.first_group)) return true;
+  for (int first = 0; first < layout_.groups; first += layout_.pod_groups) {
+    ByteRate from_nics{}, from_leaves{};
+    each_pool_under(first, [&](int pool, int groups) {
+      const auto& place = layout_.pools[pool];
+      const double under_pod = 1.0 * groups * place.nodes_per_leaf / place.leaves_per_node;
+      const double nodes = std::min(under_pod, 1.0 * layout_.nodes);
+      from_nics += pools_[pool].nic_rate * (nodes * place.ports * columns);
+      from_leaves += leaf_uplink(place.first_group) * (1.0 * columns * groups);
+    });
+    if (std::min(from_nics, from_leaves) > pod_uplink(first)) return true;
   }
   return false;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "hw/fabric/fabric.h"
+#include "hw/fabric/uplinks.h"
 #include "hw/units.h"
 
 namespace moebius {
@@ -153,11 +154,37 @@ std::string problem_of_tiers(const FabricSpec& spec, const std::vector<FabricPoo
     return fmt::format("{} leaves of a plane under one pod, but a spine switch of {} ports joins {}",
                        leaves_of_pod, spec.switch_ports, spec.switch_ports);
   const int pods = ceil_div(layout.region_groups, layout.pod_groups);
+  const double up = count_of_uplinks(spec.core_by_uplinks ? spec.spine_uplinks : 0, leaves_of_pod,
+                                     spec.core_by_uplinks ? 1 : spec.core_oversubscription);
+  if (pods > 1 && leaves_of_pod + up > spec.switch_ports)
+    return fmt::format(
+        "{} leaves of a plane under one pod and {:.0f} uplinks to the core, but a spine switch has {} ports: "
+        "use smaller pods (pod_leaves), more planes or larger switches",
+        leaves_of_pod, up, spec.switch_ports);
   if (pods > spec.switch_ports)
     return fmt::format(
         "three tiers: {} nodes need {} pods, but a core switch of {} ports joins {}: use more planes or "
         "larger switches",
         layout.nodes, pods, spec.switch_ports, spec.switch_ports);
+  return {};
+}
+
+// Ports are numbered through all leaves, and all pods.
+std::string problem_of_uplinks(const FabricSpec& spec, const FabricLayout& layout) {
+  constexpr double kMostUplinks = 65536, kMostPorts = 2147483647;
+  const double leaf =
+      spec.nic_ports * count_of_uplinks(spec.leaf_uplinks, spec.leaf_ports, spec.oversubscription);
+  if (leaf > kMostUplinks)
+    return fmt::format("{:.6g} uplinks of a leaf: expected at most {:.0f}", leaf, kMostUplinks);
+  const double leaves = 1.0 * layout.groups * layout.columns;
+  const double spine = count_of_uplinks(spec.spine_uplinks, leaves_per_plane(spec, layout, layout.pod_groups),
+                                        spec.core_oversubscription);
+  if (spine > kMostUplinks)
+    return fmt::format("{:.6g} uplinks of a spine: expected at most {:.0f}", spine, kMostUplinks);
+  const double pods = 1.0 * ceil_div(layout.groups, layout.pod_groups) * spec.planes;
+  const double ports = std::max(leaves * leaf, layout.tiers < 3 ? 0 : pods * leaf * spine);
+  if (ports > kMostPorts)
+    return fmt::format("{:.6g} ports of switches between tiers: expected at most {:.0f}", ports, kMostPorts);
   return {};
 }
 
@@ -230,6 +257,7 @@ std::string problem_of(const FabricSpec& spec, const std::vector<FabricPool>& po
       return problem;
   if (layout.nodes == 1) return {};
   if (auto problem = problem_of_columns(spec, pools, layout); !problem.empty()) return problem;
+  if (auto problem = problem_of_uplinks(spec, layout); !problem.empty()) return problem;
   return problem_of_tiers(spec, pools, layout);
 }
 

@@ -57,9 +57,11 @@ std::vector<int> Fabric::count_spines() const {
   }
   const int twins = spec_.nic_ports, uplinks = leaf_uplinks_ / twins;
   for (const std::int64_t leaves : leaves_of_pods(*this)) {
-    const std::int64_t of_twin =
-        layout_.tiers == 3 ? uplinks : ceil_div(leaves * uplinks, spec_.switch_ports);
-    first.push_back(first.back() + twins * static_cast<int>(of_twin));
+    // Each leaf has as many links to a spine as its ports hold of all leaves.
+    const auto links =
+        static_cast<int>(std::max<std::int64_t>(1, spec_.switch_ports / std::max<std::int64_t>(1, leaves)));
+    const int of_twin = layout_.tiers == 3 ? uplinks : ceil_div(uplinks, links);
+    first.push_back(first.back() + twins * of_twin);
   }
   return first;
 }

@@ -1,5 +1,6 @@
 // Pools, accelerators and fabrics put together: what their devices achieve, and what does not fit.
 #include "hw/cluster.h"
+#include "hw/mixed_pools.h"
 
 #include "hw/error.h"
 
@@ -181,4 +182,64 @@ TEST_CASE("What does not fit is said at the place of the cluster") {
           "a.json:3: /cluster: two pools named \"all\"");
   REQUIRE(refusal({pool_of("h100-sxm", "hgx-8", 2)}, spec_of("single-node")) ==
           "a.json:3: /cluster: a \"single-node\" fabric joins no nodes, but the cluster has 2");
+}
+
+// Kinds of nodes decide which ranks may stand for others.
+TEST_CASE("Pools whose nodes are joined otherwise, or whose chips are built otherwise, are not alike") {
+  const Pool one = pool_of("h100-sxm", "hgx-8", 4);
+  CHECK(alike(one, pool_of("h100-sxm", "hgx-8", 2)));
+  const auto changed_node = parse_document(R"({"base": "hgx-8", "scale_up": "pcie"})", "node");
+  Pool other = one;
+  other.node = catalog().node(changed_node.root, {"node", "", 1});
+  CHECK_FALSE(alike(one, other));
+  other = one;
+  other.accelerator.architecture = "ampere";
+  CHECK_FALSE(alike(one, other));
+}
+
+// 200 Gb/s NICs on some leaves and 400 on others: a pod's trunk is what its leaves' are, whoever comes first.
+TEST_CASE("The trunk of a pod with leaves of two rates does not hang on their order") {
+  FabricSpec spec = spec_of("clos");
+  spec.tiers = 3;
+  spec.pod_leaves = 8;
+  const Pool slow = pool_of("a100-sxm", "hgx-8", 4, "slow"), fast = pool_of("h100-sxm", "hgx-8", 60, "fast");
+  const auto first_pod = [&](std::vector<Pool> pools) {
+    return build_cluster(std::move(pools), spec, {"a.json", "/cluster", 3})
+        .fabric.capacity({WireKind::kPodUp, 0})
+        .value;
+  };
+  const double slow_first = first_pod({slow, fast}), all_slow = first_pod({pool_of("a100-sxm", "hgx-8", 64)}),
+               all_fast = first_pod({pool_of("h100-sxm", "hgx-8", 64)});
+  CHECK(slow_first > 1.5 * all_slow);
+  CHECK(slow_first < all_fast);
+}
+
+TEST_CASE("Ports that no switch has are refused") {
+  FabricSpec spec = spec_of("clos");
+  spec.leaf_uplinks = 1 << 20;
+  CHECK_THAT(refusal({pool_of("h100-sxm", "hgx-8", 64)}, spec),
+             Catch::Contains("uplinks of a leaf: expected"));
+  spec = spec_of("clos");
+  spec.oversubscription = 1e-9;
+  CHECK_THAT(refusal({pool_of("h100-sxm", "hgx-8", 64)}, spec),
+             Catch::Contains("uplinks of a leaf: expected"));
+  spec = spec_of("three-tier-clos");
+  spec.pod_leaves = 32;  // 4 nodes a leaf
+  CHECK(refusal({pool_of("h100-sxm", "hgx-8", 512)}, spec) == "none");
+  spec.pod_leaves = 64;
+  CHECK_THAT(refusal({pool_of("h100-sxm", "hgx-8", 512)}, spec),
+             Catch::Contains("uplinks to the core, but a spine switch has 64 ports"));
+}
+
+TEST_CASE("Uplinks of a spine that are counted say how far the core is oversubscribed") {
+  const auto fabric_of = [](const char* json) {
+    const FabricSpec spec = catalog().fabric(parse_document(json, "f").root, {"f", "", 1}, {5e10});
+    return build_cluster({pool_of("h100-sxm", "hgx-8", 256)}, spec, {"a.json", "/cluster", 3}).fabric;
+  };
+  const Fabric counted = fabric_of(R"({"type": "three-tier-clos", "tiers": 3, "spine_uplinks": 4})"),
+               stated = fabric_of(R"({"type": "three-tier-clos", "tiers": 3})");
+  CHECK(counted.spine_uplinks() == 4);
+  CHECK(counted.capacity({WireKind::kPodUpPort, 0}).value ==
+        Approx(stated.capacity({WireKind::kPodUpPort, 0}).value));
+  CHECK(counted.capacity({WireKind::kPodUp, 0}).value < stated.capacity({WireKind::kPodUp, 0}).value);
 }

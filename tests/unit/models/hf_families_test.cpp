@@ -131,4 +131,50 @@ TEST_CASE("a configuration that is written gives experts their width in the key 
   }
 }
 
+TEST_CASE("the second Ling turns half of each head and chooses among groups where its file does not say") {
+  const std::string sizes =
+      R"(, "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+"head_dim": 16, "vocab_size": 64, "intermediate_size": 32, "moe_intermediate_size": 32, "num_experts": 32,
+"num_experts_per_tok": 8)";
+  const auto of = [&](const std::string& type, const std::string& keys) {
+    return model_of(R"({"model_type": ")" + type + "\"" + sizes + keys + "}");
+  };
+  CHECK(of("bailing_moe", "").rotary_dim == 0);
+  CHECK(of("bailing_moe", "").experts.groups == 1);
+  const Model second = of("bailing_moe_v2", "");
+  CHECK(second.rotary_dim == 8);
+  CHECK(second.experts.groups == 8);
+  CHECK(second.experts.active_groups == 4);
+  CHECK(second.experts.score == GateScore::kSigmoid);
+  CHECK(of("bailing_moe_v2", R"(, "rotary_dim": 4)").rotary_dim == 4);
+  CHECK(of("bailing_moe_v2", R"(, "partial_rotary_factor": 1)").rotary_dim == 0);
+  CHECK(of("bailing_moe_v2", R"(, "score_function": "tanh")").unsupported == "gate scores by \"tanh\"");
+}
+
+TEST_CASE("what a configuration has in other layers than its family is said") {
+  const std::string sizes =
+      R"(, "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2,
+"head_dim": 16, "vocab_size": 64, "intermediate_size": 32, "intermediate_size_mlp": 32, "num_local_experts": 8,
+"num_experts_per_tok": 1)";
+  const auto of = [&](const std::string& type, const std::string& keys) {
+    return model_of(R"({"model_type": ")" + type + "\"" + sizes + keys + "}").unsupported;
+  };
+  CHECK(of("llama4_text", "") == "");
+  CHECK(of("llama4_text", R"(, "no_rope_layers": [1, 1, 1, 0])") == "");
+  CHECK(of("llama4_text", R"(, "no_rope_layers": [1, 1, 1, 1])") != "");
+  CHECK(of("llama", R"(, "attention_bias": true, "mlp_bias": true)") == "");
+  CHECK(of("llama", R"(, "mlp_bias": true)") == "biases of MLPs without those of attention");
+}
+
+TEST_CASE("modules that predict further tokens are like the last layer wherever they are counted") {
+  Model model = ModelCatalog().model("mixtral-8x7b");
+  model.layers = 4;
+  model.mtp_layers = 1;
+  model.moe_step = 2;
+  for (const int first_dense : {0, 1}) {
+    model.first_dense = first_dense;
+    CHECK(model.is_moe_layer(4) == model.is_moe_layer(3));
+  }
+}
+
 }  // namespace moebius
