@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "models/weights/safetensors_writer.h"
+#include "real/host/context_rows.h"
 
 namespace moebius {
 namespace {
@@ -105,10 +106,10 @@ void ActivationDump::keep(const ComputedOp& computed, std::int32_t id, const std
   place(name, tensor, share, computed.read(id), group(computed.rank, GroupRole::kContext).my_index);
 }
 
-// Context-parallel ranks have, of each sequence, one part after the other.
+// Context-parallel ranks have, of each sequence, one part after the other, or two chunks of a ring.
 void ActivationDump::place(const std::string& name, const Tensor& tensor, const Share& share,
                            const std::vector<float>& values, std::int64_t context) {
-  const std::int64_t part = rows_of_sequence();
+  const ContextRows held{plan_.cp, context, rows_of_sequence(), plan_.zigzag()};
   const std::scoped_lock lock(mutex_);
   Entry& entry = entries_[name];
   entry.columns = share.whole_columns;
@@ -117,7 +118,8 @@ void ActivationDump::place(const std::string& name, const Tensor& tensor, const 
       static_cast<std::size_t>(workload_.micro_batch * workload_.sequence_length * entry.columns));
   for (std::int64_t row = 0; row < tensor.rows; ++row) {
     const std::int64_t local = share.first_row + row;
-    const std::int64_t token = local / part * workload_.sequence_length + context * part + local % part;
+    const std::int64_t sequence = local / held.rows,
+                       token = sequence * workload_.sequence_length + held.position_of(local % held.rows);
     std::copy_n(values.begin() + row * tensor.columns, tensor.columns,
                 entry.values.begin() + token * entry.columns + share.first_column);
   }

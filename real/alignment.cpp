@@ -104,7 +104,7 @@ AlignedLayer compare_values(const std::string& name, std::span<const float> run,
     square_reference += b * b;
     difference += far;
     magnitude += std::abs(b);
-    if (!(far <= layer.max_abs)) layer.max_abs = far;  // keeps what is not a number
+    if (far > layer.max_abs || std::isnan(far)) layer.max_abs = far;  // keeps what is not a number
   }
   const double norms = std::sqrt(square_run) * std::sqrt(square_reference);
   layer.cosine = norms > 0 ? dot / norms : square_run == square_reference ? 1 : 0;

@@ -119,10 +119,11 @@ bool Exchange<Real>::each_outside(const MeetingKey& key, const Visit& visit) {
   return true;
 }
 
-// All who live here are ready at once: what came from elsewhere is taken for all of them together.
+// All who live here are ready at once: what came from elsewhere is taken for all of them together. Not once
+// the run is stopped: who waited may have gone, and what they gave with them.
 template <class Real>
 void Exchange<Real>::settle(const MeetingKey& key, Meeting& meeting) {
-  if (meeting.ready || meeting.arrived < meeting.here) return;
+  if (monitor_.stopped() || meeting.ready || meeting.arrived < meeting.here) return;
   if (!each_outside(key, [this](const PieceKey& piece) { return pieces_.count(piece) > 0; })) return;
   each_outside(key, [&](const PieceKey& piece) {
     meeting.outside[{piece.from, piece.to}] = take_oldest<Values>(pieces_, piece);

@@ -55,11 +55,7 @@ void attend(DeviceOp& c) {
   if (c.op().batch >= 0) return attend_in_batch(c);
   const Attention a = attention_of(c, c.in(0), c.in(1), c.in(2));
   const Operand o = c.out(0, a.q.rows, a.heads * a.v_dim), lse = c.out(1, a.q.rows, a.heads);
-  if (c.options().tensor_cores && flash_takes(a)) {
-    flash_attention(c.stream(), a, o, lse);
-  } else {
-    attention(c.stream(), a, o, lse);
-  }
+  attend_by_shape(c, a, o, lse);
   if (c.op().num_outputs > 2)
     attention_probabilities(c.stream(), a, lse, c.out(2, a.q.rows, a.heads * a.keys));
 }
@@ -101,6 +97,11 @@ void keys_of_latents_back(DeviceOp& c) {
 }
 
 }  // namespace
+
+void attend_by_shape(DeviceOp& c, const Attention& a, const Operand& o, const Operand& lse) {
+  if (c.options().tensor_cores && flash_takes(a)) return flash_attention(c.stream(), a, o, lse);
+  attention(c.stream(), a, o, lse);
+}
 
 void compute_attention(DeviceOp& c) {
   const OpKind kind = c.op().kind;

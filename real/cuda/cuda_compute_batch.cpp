@@ -190,7 +190,8 @@ const std::int32_t* positions_of_batch(DeviceOp& c) {
   return c.op().batch < 0 ? nullptr : on_device(c, batch_of(c).positions());
 }
 
-// Sequences one after the other, each by itself.
+// Sequences one after the other, each by itself. Tokens are the same however a prompt is cut: on tensor cores
+// where all tiles of keys begin at the first one, so not under a window.
 void attend_in_batch(DeviceOp& c) {
   const Shape& s = c.shape();
   const Operand q = c.in(0), k = c.in(1), v = c.in(2);
@@ -198,20 +199,23 @@ void attend_in_batch(DeviceOp& c) {
   std::int64_t row = 0, key = 0;
   for (const BatchSequence& sequence : batch_of(c).sequences) {
     const std::int64_t count = sequence.count, keys = sequence.length();
-    attention(c.stream(),
-              {.queries = count,
-               .keys = keys,
-               .heads = s.heads,
-               .kv_heads = s.kv_heads,
-               .head_dim = s.head_dim,
-               .v_dim = s.v_dim,
-               .window = s.window,
-               .chunk = keys,
-               .score_scale = c.options().constants.score_scale,
-               .q = q.some_rows(row, count),
-               .k = k.some_rows(key, keys),
-               .v = v.some_rows(key, keys)},
-              o.some_rows(row, count), lse.some_rows(row, count));
+    const Attention a{.queries = count,
+                      .keys = keys,
+                      .heads = s.heads,
+                      .kv_heads = s.kv_heads,
+                      .head_dim = s.head_dim,
+                      .v_dim = s.v_dim,
+                      .window = s.window,
+                      .chunk = keys,
+                      .score_scale = c.options().constants.score_scale,
+                      .q = q.some_rows(row, count),
+                      .k = k.some_rows(key, keys),
+                      .v = v.some_rows(key, keys)};
+    const Operand here = o.some_rows(row, count), sums = lse.some_rows(row, count);
+    if (s.window > 0)
+      attention(c.stream(), a, here, sums);
+    else
+      attend_by_shape(c, a, here, sums);
     row += count;
     key += keys;
   }

@@ -90,15 +90,13 @@ void update_parameter(DeviceOp& c, const AdamIds& id, const FlatShard& own, cons
   const Operand gradient = c.edit_tensor(id.gradient), weight = c.edit_tensor(id.weight);
   const bool has_master = id.master != id.weight;
   const bool starts = has_master && !c.holds(id.master) && !c.rank().store.restores_states();
-  // Without a master the weight is widened, and rounded when it is written back.
-  const Operand master = has_master ? c.edit_tensor(id.master) : c.scratch(own.count(), 1);
+  // Without a master the weight is widened, and rounded when it is written back. The master begins where the
+  // weight did, before rounding, and is rounded after the step alone.
+  const Operand kept = has_master ? c.edit_tensor(id.master) : Operand{};
+  const Operand master = has_master && !starts ? kept : c.scratch(own.count(), 1);
   const Operand own_weight = own_part(c, id.weight, weight, own);
   if (!has_master) copy_flat(c.stream(), own_weight, 0, master, 0, own.count());
-  // The master begins where the weight did, before rounding.
-  Operand own_master = master;
-  own_master.rows = own.count();
-  own_master.columns = 1;
-  if (starts) c.initial_part(c.rank().store.describe(id.weight), own.first, own_master);
+  if (starts) c.initial_part(c.rank().store.describe(id.weight), own.first, master);
   const AdamSettings& settings = c.options().adam;
   const int step = c.submission().step + 1;
   adam(c.stream(), {.gradient = own_part(c, id.gradient, gradient, own),
@@ -116,6 +114,7 @@ void update_parameter(DeviceOp& c, const AdamIds& id, const FlatShard& own, cons
                     .second_correction = 1 - std::pow(settings.beta2, step),
                     .squares = squares,
                     .clip = c.op().scale});
+  if (starts) copy_flat(c.stream(), master, 0, kept, 0, own.count());
   fill(c.stream(), gradient.data, 0,
        static_cast<std::size_t>(gradient.elements() * element_size(gradient.storage)));
 }

@@ -16,8 +16,10 @@ cudaEvent_t native(Event event) {
   return reinterpret_cast<cudaEvent_t>(event);
 }
 
+// An error that is thrown is told: who catches it and goes on must not meet it again at the next launch.
 void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
+  cudaGetLastError();
   throw run_error(std::string("CUDA: ") + call + ": " + cudaGetErrorString(status));
 }
 
@@ -150,6 +152,7 @@ void launch_captured(Stream stream, Graph& graph) {
     cudaGetLastError();  // that they differ too much is no error of ours
     cudaGraphExecDestroy(executable);
     executable = nullptr;
+    graph = nullptr;
   }
   const cudaError_t made =
       executable != nullptr ? cudaSuccess : cudaGraphInstantiate(&executable, captured, 0);
@@ -167,6 +170,7 @@ void* allocate(std::size_t bytes) {
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, bytes);
   if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
     std::size_t free_bytes = 0, all = 0;
     cudaMemGetInfo(&free_bytes, &all);
     throw run_error("the device's memory is full: " + std::to_string(bytes >> 20) + " MiB asked for, " +

@@ -202,6 +202,8 @@ void compute_batch(DeviceOp& c);
 // kInput and kAttention of a batch; the positions of its rows on the device, null when the op has none.
 void input_of_batch(DeviceOp& c);
 void attend_in_batch(DeviceOp& c);
+// On tensor cores where those take it.
+void attend_by_shape(DeviceOp& c, const Attention& a, const Operand& o, const Operand& lse);
 // kConvolution and kDeltaRule.
 void convolve_batch(DeviceOp& c);
 void delta_rule_of_batch(DeviceOp& c);

@@ -28,8 +28,7 @@ Storage storage_of(DType dtype) {
 }
 
 Storage storage_of(const Tensor& tensor) {
-  if (tensor.scaling == Scaling::kTensor)
-    throw run_error("cuda does not store fp8 with one scale per tensor yet");
+  if (has_one_scale(tensor.scaling)) throw run_error("cuda does not store fp8 with one scale per tensor yet");
   if (tensor.scaling == Scaling::kMicro)
     throw run_error("cuda does not store fp8 with scales of 32 elements yet");
   const bool blocks =

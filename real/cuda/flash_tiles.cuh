@@ -57,7 +57,7 @@ struct Sight {
   }
 };
 
-// The rows of a tile: `count` are there, of which the first `together` stand one below the other.
+// The rows of a tile: `count` are there, or more, of which the first `together` stand one below the other.
 struct TileRows {
   int together, count;
 };
@@ -78,7 +78,7 @@ MOEBIUS_DEVICE void copy_rows(const Team& team, const Stripe& stripe, const Tile
         team.copy(to + (row * stride_of(kFragments) + p * 32), from + p * 64,
                   first + row < rows.count && p * 8 < parts);
     };
-    if (rows.together >= rows.count) {
+    if (rows.together >= (rows.count < kRows ? rows.count : kRows)) {
       const std::uint16_t* from = stripe.at(row_of(0) + first, part * 8);
       const std::int64_t step = kStep * stripe.x.columns;
       MOEBIUS_UNROLL

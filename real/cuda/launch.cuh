@@ -101,8 +101,9 @@ __global__ void __launch_bounds__(kThreads) wide_teams_kernel(std::int64_t count
 }
 
 inline void check_call(cudaError_t status, const char* call) {
-  if (status != cudaSuccess)
-    throw run_error(std::string("CUDA: ") + call + ": " + cudaGetErrorString(status));
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // it is told
+  throw run_error(std::string("CUDA: ") + call + ": " + cudaGetErrorString(status));
 }
 
 inline void check_launch() {

@@ -11,6 +11,8 @@ struct ContextRows {
   std::int64_t members = 1, mine = 0, rows = 0;
   bool zigzag = false;
 
+  ContextRows(std::int64_t all, std::int64_t member, std::int64_t rows_of_sequence, bool of_ring)
+      : members(all), mine(member), rows(rows_of_sequence), zigzag(of_ring) {}
   template <class Real>
   ContextRows(const OpContext<Real>& c, std::int64_t rows_of_sequence)
       : members(c.size_of(GroupRole::kContext)),
@@ -26,6 +28,12 @@ struct ContextRows {
     if (!zigzag) return {{0, mine * rows, rows}};
     const std::int64_t chunk = rows / 2;
     return {{0, mine * chunk, chunk}, {chunk, (2 * members - 1 - mine) * chunk, chunk}};
+  }
+  // In its sequence, of the member's row.
+  std::int64_t position_of(std::int64_t row) const {
+    for (const Run& run : runs())
+      if (row < run.row + run.count) return run.position + row - run.row;
+    return 0;
   }
 };
 

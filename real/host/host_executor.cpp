@@ -5,6 +5,7 @@
 #include <exception>
 #include <map>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include <fmt/format.h>
@@ -48,8 +49,15 @@ struct HostExecutor<Real>::State {
       memory.push_back({TensorStore<Real>(store_options(rank)), {}});
     }
     course.begin([this](ByteReader& message) { exchange.deliver(message); });
-    for (int rank = here.first; rank < here.last; ++rank)
-      threads.emplace_back([this, rank] { run_rank(rank); });
+    try {
+      for (int rank = here.first; rank < here.last; ++rank)
+        threads.emplace_back([this, rank] { run_rank(rank); });
+    } catch (const std::system_error& error) {
+      shut_down();
+      throw run_error(
+          fmt::format("{} ranks on this machine: each needs a thread, and number {} is refused: {}",
+                      here.count(), threads.size() + 1, error.what()));
+    }
   }
 
   StoreOptions store_options(int rank) const {
@@ -64,7 +72,9 @@ struct HostExecutor<Real>::State {
     return store;
   }
 
-  ~State() {
+  ~State() { shut_down(); }
+
+  void shut_down() {
     course.end();
     {
       Monitor::Lock lock(monitor.mutex());
@@ -133,13 +143,16 @@ struct HostExecutor<Real>::State {
     options.observer({rank, submission, op, read});
   }
 
-  // Parameters and plans of routes appear when they are first touched: that is no part of the op.
+  // Parameters and plans of routes appear when they are first touched: that is no part of the op. States of
+  // the optimizer appear where their op says how they begin.
   static void touch(OpContext<Real>& context) {
     const Op& op = context.op();
     const Fragment& fragment = *context.submission().fragment;
     for (int i = 0; i < op.num_inputs + op.num_outputs; ++i) {
       const std::int32_t tensor = fragment.operands[op.first_tensor + i];
-      if (fragment.tensors[tensor].scope == Scope::kRank) context.store().read(tensor);
+      const Tensor& touched = fragment.tensors[tensor];
+      const bool begins = touched.memory != MemoryKind::kOptimizer || context.store().restores_states();
+      if (touched.scope == Scope::kRank && begins) context.store().read(tensor);
     }
     if (op.route >= 0) context.route();
   }

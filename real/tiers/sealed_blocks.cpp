@@ -81,11 +81,14 @@ std::vector<std::optional<BlockHash>> read_back(Tier& tier, std::int64_t payload
     const std::int64_t count = std::min(at_once, blocks - first);
     for (std::int64_t i = 0; i < count; ++i)
       tier.submit({Direction::kRead, {{first + i, 0, bytes, memory.data() + i * bytes}}});
+    // All of them, also after a failure: they read into `memory`.
+    std::string failure;
     for (std::int64_t done = 0; done < count;)
       for (const TransferDone& each : tier.wait(kForever)) {
-        if (each.outcome == Outcome::kFailed) throw run_error(each.failure);
+        if (each.outcome == Outcome::kFailed && failure.empty()) failure = each.failure;
         ++done;
       }
+    if (!failure.empty()) throw run_error(failure);
     for (std::int64_t i = 0; i < count; ++i) found.push_back(sealed_hash(memory.data() + i * bytes, payload));
   }
   return found;

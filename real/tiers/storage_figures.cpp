@@ -37,9 +37,9 @@ class Bench {
  public:
   Bench(const std::string& directory, std::int64_t blocks, const FiguresTime& time)
       : time_(time),
+        memory_(kBlock * kDepth),
         tier_({.directory = directory, .block_bytes = kBlock, .blocks = blocks, .depth = kDepth},
-              HostClock::now()),
-        memory_(kBlock * kDepth) {
+              HostClock::now()) {
     for (std::int64_t i = 0; i < memory_.bytes(); i += 8)
       *reinterpret_cast<std::uint64_t*>(memory_.data() + i) = random_.bits();
   }
@@ -54,8 +54,8 @@ class Bench {
   std::vector<TransferDone> wait();
 
   const FiguresTime& time_;
-  SsdTier tier_;
   AlignedMemory memory_;
+  SsdTier tier_;  // transfers under way end with it, before their memory
   RandomStream random_{1};
   std::vector<int> place_of_;  // by transfer
 };

@@ -1,5 +1,9 @@
 #include "real/tiers/transfer_service.h"
 
+#include <system_error>
+
+#include <fmt/format.h>
+
 #include "hw/error.h"
 
 namespace moebius::kv {
@@ -85,10 +89,20 @@ void TransferService::close() {
 
 TransferThreads::TransferThreads(TransferService& service, int threads, CarryOut carry_out)
     : service_(service), carry_out_(std::move(carry_out)) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this, i] { run(i); });
+  try {
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this, i] { run(i); });
+  } catch (const std::system_error& error) {
+    end();
+    throw run_error(fmt::format("{} threads for transfers: number {} is refused: {}", threads,
+                                threads_.size() + 1, error.what()));
+  }
 }
 
 TransferThreads::~TransferThreads() {
+  end();
+}
+
+void TransferThreads::end() {
   service_.close();
   for (std::thread& thread : threads_) thread.join();
 }

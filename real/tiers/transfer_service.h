@@ -57,6 +57,7 @@ class TransferThreads {
 
  private:
   void run(int thread);
+  void end();
 
   TransferService& service_;
   CarryOut carry_out_;

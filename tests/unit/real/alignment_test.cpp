@@ -6,9 +6,9 @@
 #include "models/weights/safetensors_writer.h"
 #include "tests/process.h"
 
-#include "tests/catch.h"
 #include <cmath>
 #include <limits>
+#include "tests/catch.h"
 
 namespace moebius::test {
 namespace {
@@ -96,6 +96,9 @@ TEST_CASE("what is not a number drifts") {
   const Alignment alignment =
       align(write(scratch, "a", {{"lm_head", {1, nan}}}), write(scratch, "b", {{"lm_head", {1, 2}}}));
   CHECK(alignment.layers[0].drifts());
+  const Alignment first =
+      align(write(scratch, "c", {{"lm_head", {nan, 1}}}), write(scratch, "d", {{"lm_head", {1, 2}}}));
+  CHECK(std::isnan(first.layers[0].max_abs));
 }
 
 TEST_CASE("what only one of the two holds is said") {
