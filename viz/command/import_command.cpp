@@ -47,9 +47,12 @@ std::string kinds_text(const viz::ForeignTimes& times) {
   double known = 0;
   for (const auto& [kind, time] : times.kinds) known += time.busy;
   if (times.other == 0) return "";
+  const auto text = [](double seconds) {  // summed over rows: may be longer than a Time
+    return seconds > 1e9 ? fmt::format("{:.4g} s", seconds) : to_text(time_from_seconds(seconds));
+  };
   return fmt::format(
       "ops by their names: {}; {} of slices whose names say no kind of op, which stand in no share of one\n",
-      to_text(time_from_seconds(known)), to_text(time_from_seconds(times.other)));
+      text(known), text(times.other));
 }
 
 // What an import wrote may be written again; a run that was simulated or executed stays.

@@ -30,8 +30,13 @@ class Filter {
     for (std::string word; words >> word;) apply(run, word);
   }
 
-  bool passes(std::uint32_t op, std::int32_t submission, std::int32_t rank_class) const {
-    return ops_[op] && submissions_[submission] && classes_[rank_class];
+  bool passes(const Timeline& tables, std::uint32_t op, std::int32_t submission,
+              std::int32_t rank_class) const {
+    const auto is_of = [&](std::int32_t microbatch) {
+      return microbatch_of(tables.submissions[submission], tables.ops[op]) == microbatch;
+    };
+    return ops_[op] && submissions_[submission] && classes_[rank_class] &&
+           std::all_of(microbatches_.begin(), microbatches_.end(), is_of);
   }
 
  private:
@@ -44,11 +49,11 @@ class Filter {
     const Timeline& tables = run.tables();
     if (key == "layer") {
       for (std::size_t i = 0; i < ops_.size(); ++i) ops_[i] = ops_[i] && tables.ops[i].layer == number;
-    } else if (key == "microbatch" || key == "mb" || key == "step") {
-      for (std::size_t i = 0; i < submissions_.size(); ++i) {
-        const SubmissionRow& s = tables.submissions[i];
-        submissions_[i] = submissions_[i] && (key == "step" ? s.step : s.microbatch) == number;
-      }
+    } else if (key == "microbatch" || key == "mb") {
+      microbatches_.push_back(number);
+    } else if (key == "step") {
+      for (std::size_t i = 0; i < submissions_.size(); ++i)
+        submissions_[i] = submissions_[i] && tables.submissions[i].step == number;
     } else if (key == "rank") {
       for (std::size_t i = 0; i < classes_.size(); ++i)
         classes_[i] = classes_[i] && tables.class_ranks[i] == number;
@@ -67,23 +72,60 @@ class Filter {
   }
 
   std::vector<bool> ops_, submissions_, classes_;
+  std::vector<std::int32_t> microbatches_;  // of submissions of two their ops decide
 };
 
-// Communication of which compute of the same class covers at least half is hidden.
-void mark_exposure(const LaneSpans& lanes, const std::vector<OpRow>& ops, Categories& categories) {
-  std::map<std::int32_t, const LaneRow*> compute;  // by class
-  for (const LaneRow& row : lanes.rows())
-    if (row.lane == Lane::kCompute && row.part == 0) compute[row.rank_class] = &row;
+struct Stretch {
+  std::int64_t begin = 0, end = 0;
+};
+
+// When any op computes, one stretch after the other.
+std::vector<Stretch> merged(std::vector<Stretch> stretches) {
+  const auto earlier = [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; };
+  if (!std::is_sorted(stretches.begin(), stretches.end(), earlier))
+    std::sort(stretches.begin(), stretches.end(), earlier);
+  std::vector<Stretch> apart;
+  for (const Stretch& stretch : stretches) {
+    if (apart.empty() || stretch.begin > apart.back().end) {
+      apart.push_back(stretch);
+    } else {
+      apart.back().end = std::max(apart.back().end, stretch.end);
+    }
+  }
+  return apart;
+}
+
+// Rows of one device: those of its class, of an import those whose names begin with its process.
+std::string device_of(const Timeline& tables, std::int32_t rank_class) {
+  if (!is_imported(tables)) return std::to_string(rank_class);
+  const std::string name = class_name(tables, rank_class);
+  return name.substr(0, name.find(", "));
+}
+
+// Communication of which compute of the same device covers at least half is hidden.
+void mark_exposure(const RunData& run, Categories& categories) {
+  const LaneSpans& lanes = run.lanes;
+  const std::vector<OpRow>& ops = run.tables().ops;
+  std::vector<std::string> devices;
+  for (std::size_t c = 0; c < run.tables().class_ranks.size(); ++c)
+    devices.push_back(device_of(run.tables(), static_cast<std::int32_t>(c)));
+  std::map<std::string, std::vector<Stretch>> compute;
   for (const LaneRow& row : lanes.rows()) {
-    const auto beside = compute.find(row.rank_class);
-    if (row.lane == Lane::kCompute || beside == compute.end()) continue;
-    std::size_t cover = beside->second->first;
+    if (row.lane != Lane::kCompute) continue;
+    std::vector<Stretch>& of = compute[devices[row.rank_class]];
+    for (std::size_t slot = row.first; slot < row.last(); ++slot)
+      if (!is_communication(ops[lanes.op_row(slot)].kind)) of.push_back({lanes.start(slot), lanes.end(slot)});
+  }
+  for (auto& [device, stretches] : compute) stretches = merged(std::move(stretches));
+  for (const LaneRow& row : lanes.rows()) {
+    const std::vector<Stretch>& beside = compute[devices[row.rank_class]];
+    std::size_t cover = 0;
     for (std::size_t slot = row.first; slot < row.last(); ++slot) {
       if (!is_communication(ops[lanes.op_row(slot)].kind)) continue;
-      while (cover < beside->second->last() && lanes.end(cover) <= lanes.start(slot)) ++cover;
+      while (cover < beside.size() && beside[cover].end <= lanes.start(slot)) ++cover;
       std::int64_t covered = 0;
-      for (std::size_t c = cover; c < beside->second->last() && lanes.start(c) < lanes.end(slot); ++c)
-        covered += std::min(lanes.end(c), lanes.end(slot)) - std::max(lanes.start(c), lanes.start(slot));
+      for (std::size_t c = cover; c < beside.size() && beside[c].begin < lanes.end(slot); ++c)
+        covered += std::min(beside[c].end, lanes.end(slot)) - std::max(beside[c].begin, lanes.start(slot));
       const bool hidden = 2 * covered >= lanes.length(slot);
       categories[slot] = static_cast<std::uint8_t>(hidden ? Shown::kHidden : Shown::kExposed);
     }
@@ -145,7 +187,7 @@ Categories categories_of(const RunData& run, ColourBy colouring, const Search& s
   const LaneSpans& lanes = run.lanes;
   const std::vector<OpRow>& ops = run.tables().ops;
   Categories categories(lanes.size(), 0);
-  if (colouring == ColourBy::kExposure) mark_exposure(lanes, ops, categories);
+  if (colouring == ColourBy::kExposure) mark_exposure(run, categories);
   const auto category_of = [&](std::size_t slot) -> std::uint8_t {
     const OpRow& op = ops[lanes.op_row(slot)];
     switch (colouring) {
@@ -156,7 +198,7 @@ Categories categories_of(const RunData& run, ColourBy colouring, const Search& s
       case ColourBy::kLayer:
         return wrapped(op.layer);
       case ColourBy::kMicrobatch:
-        return wrapped(run.tables().submissions[run.columns.sequence(lanes.span(slot))].microbatch);
+        return wrapped(microbatch_of(run.tables().submissions[run.columns.sequence(lanes.span(slot))], op));
       case ColourBy::kExposure:
         return categories[slot];
       case ColourBy::kOrigin:
@@ -175,7 +217,8 @@ Categories categories_of(const RunData& run, ColourBy colouring, const Search& s
     for (std::size_t slot = row.first; slot < row.last(); ++slot) {
       const std::uint32_t span = lanes.span(slot);
       const bool on_path = !search.critical_only || critical[span];
-      if (on_path && filter.passes(lanes.op_row(slot), run.columns.sequence(span), row.rank_class))
+      if (on_path &&
+          filter.passes(run.tables(), lanes.op_row(slot), run.columns.sequence(span), row.rank_class))
         ++found;
       else
         categories[slot] |= kFilteredOut;

@@ -65,7 +65,6 @@ void LaneSpans::scatter(const SpanColumns& spans) {
   for (const LaneRow& row : rows_)
     next[static_cast<std::size_t>(row.rank_class) * kNumLanes + static_cast<std::size_t>(row.lane)] =
         row.first;
-  std::vector<std::pair<std::uint32_t, std::int64_t>> longer;
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const std::uint32_t op_row = spans.checked_row(i);
     const std::size_t slot = next[lane_of(spans, i)]++;
@@ -95,7 +94,6 @@ std::int64_t LaneSpans::long_length(std::size_t slot) const {
 // Where spans of a lane are out of order or overlap: sorted, and dealt out to as few rows as hold them apart.
 void LaneSpans::unfold_overlaps() {
   std::vector<LaneRow> unfolded;
-  std::vector<LongSpan> longer;
   for (const LaneRow& row : rows_) {
     bool apart = true;
     for (std::size_t slot = row.first + 1; apart && slot < row.last(); ++slot)

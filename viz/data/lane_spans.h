@@ -1,5 +1,5 @@
-// The spans of a run sorted for drawing: row by row, in each by time, in arrays of what drawing reads. 19
-// bytes a span (10^7 spans: 190 MB); everything else about a span is read from the file when someone asks.
+// The spans of a run sorted for drawing: row by row, in each by time, in arrays of what drawing reads. 20
+// bytes a span (10^7 spans: 200 MB); everything else about a span is read from the file when someone asks.
 #pragma once
 
 #include <cstddef>

@@ -9,8 +9,7 @@ namespace {
 
 constexpr std::size_t kSpansPerBin = 8, kFewestBins = 512, kMostBins = 1 << 14;
 constexpr double kBinsPerPixel = 4;  // with fewer, spans are looked at one by one
-constexpr int kSpansPerColumn =
-    256;                       // of a column without bins; the rest of it is taken to be as full as these
+constexpr std::size_t kSpansPerRun = 256;
 constexpr float kShades = 16;  // columns that differ by less are drawn in one
 
 // What fills a column, by category. What a filter leaves out counts only where nothing else is.
@@ -18,8 +17,8 @@ class Mixture {
  public:
   void add(std::uint8_t category, double ns) {
     const int place = (category & (kMaxCategories - 1)) + (category & kFilteredOut ? kMaxCategories : 0);
-    if (ns_[place] == 0 && used_ < static_cast<int>(places_.size()))
-      places_[used_++] = static_cast<std::uint8_t>(place);
+    if (!seen_[place]) places_[used_++] = static_cast<std::uint8_t>(place);
+    seen_[place] = true;
     ns_[place] += ns;
   }
 
@@ -33,6 +32,7 @@ class Mixture {
       sums[left_out] += ns_[place];
       if (ns_[place] > best[left_out]) best[left_out] = ns_[place], winner[left_out] = place;
       ns_[place] = 0;
+      seen_[place] = false;
     }
     const int side = best[0] < 0;
     used_ = 0;
@@ -45,8 +45,14 @@ class Mixture {
   static constexpr int kPlaces = 2 * kMaxCategories;
   std::array<double, kPlaces> ns_{};
   std::array<std::uint8_t, kPlaces> places_{};
+  std::array<bool, kPlaces> seen_{};
   int used_ = 0;
 };
+
+// Spans without length are seen all the same.
+double seen_length(const LaneSpans& spans, std::size_t slot) {
+  return std::max(static_cast<double>(spans.length(slot)), 1.0);
+}
 
 // Adds a column, or lengthens the one before when it looks the same.
 void add_column(std::vector<Stroke>& strokes, std::size_t first, float x, float width, std::uint8_t category,
@@ -75,6 +81,7 @@ void LevelOfDetail::build(std::size_t index) {
   const LaneRow& row = spans_->rows()[index];
   RowBins& bins = bins_[index];
   bins.built = true;
+  build_runs(index);
   const std::size_t count = std::min(row.count / kSpansPerBin, kMostBins);
   if (count < kFewestBins) return;
   bins.width = static_cast<double>(spans_->end_of_run()) / static_cast<double>(count);
@@ -92,7 +99,7 @@ void LevelOfDetail::build(std::size_t index) {
   for (std::size_t slot = row.first; slot < row.last(); ++slot) {
     auto from = static_cast<double>(spans_->start(slot));
     const auto to = static_cast<double>(spans_->end(slot));
-    const std::uint8_t category = categories_.empty() ? std::uint8_t{0} : categories_[slot];
+    const std::uint8_t category = category_of(slot);
     while (true) {
       if (from >= bin_end && bin + 1 < count) {
         close();
@@ -109,6 +116,24 @@ void LevelOfDetail::build(std::size_t index) {
   close();
 }
 
+void LevelOfDetail::build_runs(std::size_t index) {
+  const LaneRow& row = spans_->rows()[index];
+  std::vector<SpanRun>& runs = bins_[index].runs;
+  runs.reserve(row.count / kSpansPerRun);
+  Mixture mixture;
+  for (std::size_t first = row.first; first + kSpansPerRun <= row.last(); first += kSpansPerRun) {
+    SpanRun run;
+    for (std::size_t slot = first; slot < first + kSpansPerRun; ++slot) {
+      run.longest = std::max(run.longest, spans_->length(slot));
+      mixture.add(category_of(slot), seen_length(*spans_, slot));
+    }
+    const auto [category, ns] = mixture.take();
+    run.category = category;
+    run.busy = static_cast<float>(ns);
+    runs.push_back(run);
+  }
+}
+
 void LevelOfDetail::draw(std::size_t row, const TimeWindow& window, float pixels,
                          std::vector<Stroke>& strokes) {
   if (!bins_[row].built) build(row);
@@ -117,7 +142,7 @@ void LevelOfDetail::draw(std::size_t row, const TimeWindow& window, float pixels
   if (bins.width > 0 && per_pixel >= kBinsPerPixel * bins.width)
     draw_bins(bins, window, pixels, strokes);
   else
-    draw_spans(spans_->rows()[row], window, pixels, strokes);
+    draw_spans(row, window, pixels, strokes);
 }
 
 // Neighbouring columns share no bin and leave none out, so that what is drawn adds up to what there is.
@@ -142,15 +167,14 @@ void LevelOfDetail::draw_bins(const RowBins& bins, const TimeWindow& window, flo
   }
 }
 
-void LevelOfDetail::draw_spans(const LaneRow& row, const TimeWindow& window, float pixels,
+void LevelOfDetail::draw_spans(std::size_t index, const TimeWindow& window, float pixels,
                                std::vector<Stroke>& strokes) const {
+  const LaneRow& row = spans_->rows()[index];
+  const std::vector<SpanRun>& runs = bins_[index].runs;
   const std::size_t first = strokes.size();
   const double per_pixel = window.length() / pixels;
   const auto x_of = [&](std::int64_t time) {
     return static_cast<float>((static_cast<double>(time) - window.begin) / per_pixel);
-  };
-  const auto category_of = [&](std::size_t slot) {
-    return categories_.empty() ? std::uint8_t{0} : categories_[slot];
   };
   Mixture mixture;
   std::size_t slot = spans_->first_ending_after(row, static_cast<std::int64_t>(std::max(window.begin, 0.0)));
@@ -165,22 +189,25 @@ void LevelOfDetail::draw_spans(const LaneRow& row, const TimeWindow& window, flo
     const float x = std::floor(x_of(spans_->start(slot)));
     const double column_begin = window.begin + static_cast<double>(x) * per_pixel,
                  column_end = column_begin + per_pixel;
-    int seen = 0;
-    while (slot < row.last() && static_cast<double>(spans_->start(slot)) < column_end &&
-           static_cast<double>(spans_->length(slot)) < per_pixel && seen < kSpansPerColumn) {
-      // Spans without length are seen all the same.
-      mixture.add(category_of(slot), std::max(static_cast<double>(spans_->length(slot)), 1.0));
-      ++slot, ++seen;
-    }
-    double scale = 1;
-    if (seen == kSpansPerColumn && slot < row.last() &&
-        static_cast<double>(spans_->start(slot)) < column_end) {
-      const double looked_at = static_cast<double>(spans_->start(slot)) - column_begin;
-      scale = per_pixel / std::max(looked_at, 1.0);
-      slot = spans_->first_ending_after(row, static_cast<std::int64_t>(column_end));
-    }
+    // The first one in any case: a pixel may be shorter than doubles tell apart.
+    const auto begins_here = [&](std::size_t at) {
+      return static_cast<double>(spans_->start(at)) < column_end;
+    };
+    const auto is_short = [&](std::int64_t length) { return static_cast<double>(length) < per_pixel; };
+    do {
+      const std::size_t run = (slot - row.first) / kSpansPerRun;
+      const bool whole = (slot - row.first) % kSpansPerRun == 0 && run < runs.size() &&
+                         begins_here(slot + kSpansPerRun - 1) && is_short(runs[run].longest);
+      if (whole) {
+        mixture.add(runs[run].category, static_cast<double>(runs[run].busy));
+        slot += kSpansPerRun;
+      } else {
+        mixture.add(category_of(slot), seen_length(*spans_, slot));
+        ++slot;
+      }
+    } while (slot < row.last() && begins_here(slot) && is_short(spans_->length(slot)));
     const auto [category, ns] = mixture.take();
-    if (x >= 0) add_column(strokes, first, x, 1, category, ns * scale / per_pixel);
+    if (x >= 0) add_column(strokes, first, x, 1, category, ns / per_pixel);
   }
 }
 

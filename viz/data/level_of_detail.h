@@ -1,6 +1,6 @@
 // What of a row is drawn at a given width: spans that are a pixel wide or wider each as they are, the others
 // together, a column for each pixel whose strength is the exact share of it that they fill. The cost follows
-// the pixels, not the spans: columns that hold many spans are summed from bins prepared once.
+// the pixels, not the spans: columns that hold many spans are summed from bins and runs prepared once.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace moebius::viz {
 
 inline constexpr int kMaxCategories = 64;  // colours that spans may have
 
-// The category of each slot; filled by who decides on colours. kHiddenCategory: what a filter leaves out.
+// The category of each slot; filled by who decides on colours.
 using Categories = std::vector<std::uint8_t>;
 inline constexpr std::uint8_t kFilteredOut = 0x80;  // a bit beside the category
 
@@ -27,11 +27,19 @@ struct Stroke {
   std::int64_t slot = -1;  // of a span by itself; -1: a column
 };
 
+// Of so many spans one after the other in a row.
+struct SpanRun {
+  float busy = 0;  // nanoseconds, spans without length as one; of what passes the filter, if any does
+  std::uint8_t category = 0;  // that fills most of it
+  std::int64_t longest = 0;   // ns, of a span
+};
+
 // A row's time cut into equal bins, about one for every eight spans: what fills each. Built when first drawn.
 struct RowBins {
   double width = 0;                    // ns; 0: too few spans to be worth it
   std::vector<float> busy;             // nanoseconds
   std::vector<std::uint8_t> category;  // that fills most of it
+  std::vector<SpanRun> runs;           // of kSpansPerRun from the row's first on, as many as are full
   bool built = false;
 };
 
@@ -49,10 +57,14 @@ class LevelOfDetail {
 
  private:
   void build(std::size_t row);
+  void build_runs(std::size_t row);
   void draw_bins(const RowBins& bins, const TimeWindow& window, float pixels,
                  std::vector<Stroke>& strokes) const;
-  void draw_spans(const LaneRow& row, const TimeWindow& window, float pixels,
+  void draw_spans(std::size_t row, const TimeWindow& window, float pixels,
                   std::vector<Stroke>& strokes) const;
+  std::uint8_t category_of(std::size_t slot) const {
+    return categories_.empty() ? std::uint8_t{0} : categories_[slot];
+  }
 
   const LaneSpans* spans_;
   std::vector<RowBins> bins_;

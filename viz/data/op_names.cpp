@@ -3,8 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
+#include <unordered_map>
 
 namespace moebius::viz {
+namespace {
+
+std::string own_class_name(const Timeline& tables, std::int32_t rank_class) {
+  const std::int32_t rank = tables.class_ranks[rank_class], size = tables.class_sizes[rank_class];
+  return size == 1 ? fmt::format("rank {}", rank) : fmt::format("ranks like {} (x{})", rank, size);
+}
+
+}  // namespace
 
 std::string op_name(const OpRow& op) {
   std::string name(to_string(op.kind));
@@ -43,10 +53,27 @@ std::string given_class_name(const Timeline& tables, std::int32_t rank_class) {
   return {};
 }
 
+std::string lane_name(Lane lane, std::int32_t part) {
+  return part == 0 ? std::string(to_string(lane)) : fmt::format("{} {}", to_string(lane), part + 1);
+}
+
+std::vector<std::string> class_names(const Timeline& tables) {
+  std::unordered_map<std::string_view, std::string_view> facts;
+  for (const auto& [name, value] : tables.facts) facts.emplace(name, value);
+  std::vector<std::string> names;
+  for (std::size_t c = 0; c < tables.class_ranks.size(); ++c) {
+    auto given = facts.find(fmt::format("class {}", c));
+    if (given == facts.end()) given = facts.find(fmt::format("row {}", c));
+    names.push_back(given == facts.end() || given->second.empty()
+                        ? own_class_name(tables, static_cast<std::int32_t>(c))
+                        : std::string(given->second));
+  }
+  return names;
+}
+
 std::string class_name(const Timeline& tables, std::int32_t rank_class) {
-  if (std::string given = given_class_name(tables, rank_class); !given.empty()) return given;
-  const std::int32_t rank = tables.class_ranks[rank_class], size = tables.class_sizes[rank_class];
-  return size == 1 ? fmt::format("rank {}", rank) : fmt::format("ranks like {} (x{})", rank, size);
+  const std::string given = given_class_name(tables, rank_class);
+  return given.empty() ? own_class_name(tables, rank_class) : given;
 }
 
 }  // namespace moebius::viz

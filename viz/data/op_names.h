@@ -19,6 +19,8 @@ std::string span_name(const Timeline& tables, const OpRow& op);
 std::vector<std::string> span_names(const Timeline& tables);  // by row of tables.ops
 // "rank 16", "ranks like 16 (x128)", or as the run calls it (the fact "class 3", of an import
 // "row 3"): "decode 0", "requests 5".
+std::vector<std::string> class_names(const Timeline& tables);  // of all, at once
+std::string lane_name(Lane lane, std::int32_t part);  // "compute"; "compute 2" of what overlaps there
 std::string class_name(const Timeline& tables, std::int32_t rank_class);
 // That name alone; empty when the run gives none.
 std::string given_class_name(const Timeline& tables, std::int32_t rank_class);

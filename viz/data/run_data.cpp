@@ -9,6 +9,20 @@
 #include "workloads/report/run_directory.h"
 
 namespace moebius::viz {
+namespace {
+
+// Keys may have dots themselves, as names of pools and classes do.
+const Value* found_at(const Value& value, std::string_view path) {
+  if (value.kind != Value::Kind::kObject) return nullptr;
+  for (std::size_t dot = path.find('.');; dot = path.find('.', dot + 1)) {
+    const Value* below = value.find(path.substr(0, dot));
+    if (dot == std::string_view::npos) return below;
+    if (below == nullptr) continue;
+    if (const Value* found = found_at(*below, path.substr(dot + 1))) return found;
+  }
+}
+
+}  // namespace
 
 RunData::RunData(const std::string& given_path)
     : path(given_path), columns(timeline_path(given_path)), lanes(columns), detail(lanes) {
@@ -33,12 +47,7 @@ double RunData::length() const {
 }
 
 const Value* RunData::figure(const std::string& dotted_path) const {
-  const Value* value = &report;
-  for (std::size_t at = 0; value != nullptr && at <= dotted_path.size();) {
-    const std::size_t dot = std::min(dotted_path.find('.', at), dotted_path.size());
-    value = value->kind == Value::Kind::kObject ? value->find(dotted_path.substr(at, dot - at)) : nullptr;
-    at = dot + 1;
-  }
+  const Value* value = found_at(report, dotted_path);
   return value != nullptr && value->kind == Value::Kind::kNull ? nullptr
                                                                : value;  // null: it means nothing here
 }

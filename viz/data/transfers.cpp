@@ -23,7 +23,7 @@ std::vector<End> ends_of(const SpanColumns& spans) {
     const OpRow& op = ops[spans.checked_row(i)];
     if (op.kind != OpKind::kSend && op.kind != OpKind::kRecv) continue;
     const SubmissionRow& s = spans.tables().submissions[spans.sequence(i)];
-    const std::int32_t microbatch = op.second != 0 ? s.second_microbatch : s.microbatch;
+    const std::int32_t microbatch = microbatch_of(s, op);
     ends.push_back({{s.step, microbatch, op.phase, op.payload, op.match},
                     op.kind == OpKind::kRecv,
                     spans.end(i),

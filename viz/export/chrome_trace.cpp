@@ -9,6 +9,7 @@
 
 #include "hw/json_text.h"
 #include "viz/data/op_names.h"
+#include "viz/data/overlap_parts.h"
 #include "viz/data/transfers.h"
 #include "viz/export/output_file.h"
 #include "workloads/progress_bar.h"
@@ -18,7 +19,7 @@ namespace {
 
 class ChromeWriter {
  public:
-  ChromeWriter(const SpanColumns& run, const std::string& path) : run_(run), file_(path) {}
+  ChromeWriter(const SpanColumns& run, const std::string& path) : run_(run), parts_(run), file_(path) {}
 
   void write() {
     file_.add("{\"displayTimeUnit\":\"ns\",\"otherData\":{");
@@ -81,26 +82,33 @@ class ChromeWriter {
 
   void name_rows() {
     const Timeline& tables = run_.tables();
-    std::vector<bool> seen(tables.class_ranks.size() * kNumLanes);
+    const std::vector<std::string> names = class_names(tables);
+    const std::size_t rows = static_cast<std::size_t>(parts_.most()) * kNumLanes;
+    std::vector<bool> seen(tables.class_ranks.size() * rows);
     for (std::size_t i = 0; i < run_.size(); ++i) {
       static_cast<void>(run_.checked_row(i));
-      seen[static_cast<std::size_t>(run_.rank_class(i)) * kNumLanes +
-           static_cast<std::size_t>(run_.lane(i))] = true;
+      seen[static_cast<std::size_t>(run_.rank_class(i)) * rows + static_cast<std::size_t>(thread_of(i))] =
+          true;
     }
     for (std::size_t c = 0; c < tables.class_ranks.size(); ++c) {
-      const auto rank_class = static_cast<std::int32_t>(c);
-      name("process_name", tables.class_ranks[c], 0, class_name(tables, rank_class));
-      for (int lane = 0; lane < kNumLanes; ++lane)
-        if (seen[c * kNumLanes + lane])
-          name("thread_name", tables.class_ranks[c], lane, std::string(to_string(static_cast<Lane>(lane))));
+      name("process_name", tables.class_ranks[c], 0, names[c]);
+      for (std::size_t row = 0; row < rows; ++row)
+        if (seen[c * rows + row])
+          name("thread_name", tables.class_ranks[c], static_cast<std::int64_t>(row),
+               lane_name(static_cast<Lane>(row % kNumLanes), static_cast<std::int32_t>(row / kNumLanes)));
     }
+  }
+
+  // Spans of a lane that overlap have threads of their own.
+  std::int64_t thread_of(std::size_t i) const {
+    return std::int64_t{parts_.of(i)} * kNumLanes + static_cast<std::int64_t>(run_.lane(i));
   }
 
   void place(std::size_t i) {
     file_.add(",\"pid\":");
     file_.add(std::int64_t{run_.tables().class_ranks[run_.rank_class(i)]});
     file_.add(",\"tid\":");
-    file_.add(static_cast<std::int64_t>(run_.lane(i)));
+    file_.add(thread_of(i));
     file_.add(",\"ts\":");
   }
 
@@ -113,7 +121,7 @@ class ChromeWriter {
     file_.add(",\"step\":");
     file_.add(std::int64_t{s.step});
     file_.add(",\"microbatch\":");
-    file_.add(std::int64_t{s.microbatch});
+    file_.add(std::int64_t{microbatch_of(s, run_.tables().ops[run_.checked_row(i)])});
     if (const std::int64_t waiting = waiting_of(run_, i); waiting > 0) {
       file_.add(",\"waiting_us\":");
       time(waiting);
@@ -152,6 +160,7 @@ class ChromeWriter {
   }
 
   const SpanColumns& run_;
+  const OverlapParts parts_;
   OutputFile file_;
   ProgressBar bar_;
   std::vector<std::string> texts_;  // by row of ops

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "viz/data/op_names.h"
+#include "viz/data/overlap_parts.h"
 #include "viz/data/transfers.h"
 #include "viz/export/output_file.h"
 #include "viz/export/protobuf_message.h"
@@ -40,7 +41,7 @@ constexpr int kEventNames = 2, kAnnotationNames = 3, kIid = 1, kName = 2;
 class PerfettoWriter {
  public:
   PerfettoWriter(const SpanColumns& run, const std::string& path)
-      : run_(run), tables_(run.tables()), file_(path) {}
+      : run_(run), tables_(run.tables()), parts_(run), names_(class_names(tables_)), file_(path) {}
 
   void write() {
     find_flows();
@@ -85,13 +86,14 @@ class PerfettoWriter {
     write_packet();
   }
 
-  // A uuid is any number, never 0.
+  // A uuid is any number, never 0: classes first, then their lanes, row by row, then counters.
   std::uint64_t class_track(std::int32_t rank_class) const {
     return 1 + static_cast<std::uint64_t>(rank_class);
   }
-  std::uint64_t lane_track(std::int32_t rank_class, Lane lane) const {
-    const auto first = 1 + tables_.class_ranks.size();
-    return first + static_cast<std::uint64_t>(rank_class) * kNumLanes + static_cast<std::uint64_t>(lane);
+  std::uint64_t lane_track(std::int32_t rank_class, Lane lane, std::int32_t part) const {
+    const auto classes = tables_.class_ranks.size();
+    const auto of_row = static_cast<std::uint64_t>(part) * classes + static_cast<std::uint64_t>(rank_class);
+    return 1 + classes + of_row * kNumLanes + static_cast<std::uint64_t>(lane);
   }
 
   void write_track(const ProtobufMessage& descriptor) {
@@ -103,7 +105,7 @@ class PerfettoWriter {
   void describe_class(std::int32_t rank_class) {
     ProtobufMessage process, descriptor;
     process.varint(track::kProcessPid, 1 + static_cast<std::uint64_t>(tables_.class_ranks[rank_class]));
-    process.text(track::kProcessName, class_name(tables_, rank_class));
+    process.text(track::kProcessName, names_[rank_class]);
     descriptor.varint(track::kUuid, class_track(rank_class));
     descriptor.message(track::kProcess, process);
     write_track(descriptor);
@@ -118,13 +120,14 @@ class PerfettoWriter {
     write_track(descriptor);
   }
 
-  // The track of a lane, described before its first use.
-  std::uint64_t used_lane(std::int32_t rank_class, Lane lane) {
-    const std::uint64_t uuid = lane_track(rank_class, lane);
+  // The track of a lane's row, described before its first use. Slices of one track end in the order opposite
+  // to that of their begins: what overlaps needs another.
+  std::uint64_t used_lane(std::int32_t rank_class, Lane lane, std::int32_t part) {
+    const std::uint64_t uuid = lane_track(rank_class, lane, part);
     if (uuid >= described_.size()) described_.resize(uuid + 1);
     if (!described_[uuid]) {
       described_[uuid] = true;
-      describe_track(uuid, rank_class, to_string(lane), false);
+      describe_track(uuid, rank_class, lane_name(lane, part), false);
     }
     return uuid;
   }
@@ -148,10 +151,10 @@ class PerfettoWriter {
   void span(std::size_t i) {
     const std::uint32_t row = run_.checked_row(i);
     const SubmissionRow& submission = tables_.submissions[run_.sequence(i)];
-    const std::uint64_t uuid = used_lane(run_.rank_class(i), run_.lane(i));
+    const std::uint64_t uuid = used_lane(run_.rank_class(i), run_.lane(i), parts_.of(i));
     event_.clear();
     annotate(annotation::kStep, submission.step);
-    annotate(annotation::kMicrobatch, submission.microbatch);
+    annotate(annotation::kMicrobatch, microbatch_of(submission, tables_.ops[row]));
     annotate(annotation::kSubmission, submission.sequence);
     if (const std::int64_t waiting = waiting_of(run_, i); waiting > 0)
       annotate(annotation::kWaiting, waiting);
@@ -173,7 +176,7 @@ class PerfettoWriter {
   void counter(const CounterSample& sample) {
     std::uint64_t& uuid = counters_[{sample.counter, sample.rank_class}];
     if (uuid == 0) {
-      uuid = lane_track(static_cast<std::int32_t>(tables_.class_ranks.size()), Lane{}) + counters_.size();
+      uuid = lane_track(0, Lane{}, parts_.most()) + counters_.size();
       describe_track(uuid, sample.rank_class, tables_.counters[sample.counter], true);
     }
     event_.clear();
@@ -195,6 +198,8 @@ class PerfettoWriter {
 
   const SpanColumns& run_;
   const Timeline& tables_;
+  const OverlapParts parts_;
+  const std::vector<std::string> names_;  // of classes
   OutputFile file_;
   ProgressBar bar_;
   ProtobufMessage packet_, event_, annotation_;  // kept for their memory

@@ -260,9 +260,15 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t value) override { return number(static_cast<double>(value), value); }
-  bool number_unsigned(number_unsigned_t value) override { return number(static_cast<double>(value), value); }
-  bool number_float(number_float_t value, const string_t& text) override { return number(value, text); }
+  bool number_integer(number_integer_t value) override {
+    return number(static_cast<double>(value), static_cast<long double>(value), value);
+  }
+  bool number_unsigned(number_unsigned_t value) override {
+    return number(static_cast<double>(value), static_cast<long double>(value), value);
+  }
+  bool number_float(number_float_t value, const string_t& text) override {
+    return number(value, key_ == "ts" ? std::strtold(text.c_str(), nullptr) : 0, text);
+  }
   bool binary(binary_t&) override { return true; }
   bool string(string_t& text) override {
     if (depth_ == event_depth_ && event_depth_ > 0) {
@@ -327,10 +333,16 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     if (++depth_ > kDeepest)
       throw input_error(fmt::format("{}: expected at most {} levels, found more", path_, kDeepest));
   }
+  // Since the first event: of microseconds since 1970 a double has quarters.
+  std::optional<double> since_first(double value, long double exact) {
+    if (!std::isfinite(value) || std::abs(value) > kLongest) return value;  // told with the event
+    if (!first_) first_ = std::floor(exact);
+    return static_cast<double>(exact - *first_);
+  }
   template <class Text>
-  bool number(double value, const Text& text) {
+  bool number(double value, long double exact, const Text& text) {
     if (depth_ == event_depth_ && event_depth_ > 0) {
-      if (key_ == "ts") event_.start = value;
+      if (key_ == "ts") event_.start = since_first(value, exact);
       if (key_ == "dur") event_.duration = value;
       if (key_ == "pid") event_.process = fmt::format("{}", text);
       if (key_ == "tid") event_.thread = fmt::format("{}", text);
@@ -345,6 +357,7 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   Taken taken_;
   Event event_;
   std::string key_;
+  std::optional<long double> first_;  // time of the first event, microseconds
   int depth_ = 0, events_depth_ = 0, event_depth_ = 0;
   bool in_events_ = false, in_facts_ = false, in_args_ = false, seen_ = false;
 };

@@ -17,10 +17,14 @@ namespace {
 struct Word {
   std::string_view part;  // in lower case
   OpKind kind;
+  std::string_view beside = {};  // that occurs as well
 };
 
-// The first that occurs in a name decides: communication before compute, particular before general.
+// The first that occurs in a name decides: communication before compute, but for attention, whose kernels
+// combine parts; particular before general.
 constexpr std::array kWords{
+    Word{"flash", OpKind::kAttention},
+    Word{"fmha", OpKind::kAttention},
     Word{"reducescatter", OpKind::kReduceScatter},
     Word{"reduce_scatter", OpKind::kReduceScatter},
     Word{"allgather", OpKind::kAllGather},
@@ -29,7 +33,7 @@ constexpr std::array kWords{
     Word{"all_reduce", OpKind::kAllReduce},
     Word{"alltoall", OpKind::kAllToAll},
     Word{"all_to_all", OpKind::kAllToAll},
-    Word{"broadcast", OpKind::kBroadcast},
+    Word{"broadcast", OpKind::kBroadcast, "nccl"},
     Word{"sendrecv", OpKind::kSend},
     Word{"nccl", OpKind::kAllReduce},
     Word{"dispatch", OpKind::kDispatch},
@@ -38,8 +42,6 @@ constexpr std::array kWords{
     Word{"memcpy dtoh", OpKind::kCopyToHost},
     Word{"grouped_gemm", OpKind::kGroupedGemm},
     Word{"group_gemm", OpKind::kGroupedGemm},
-    Word{"flash", OpKind::kAttention},
-    Word{"fmha", OpKind::kAttention},
     Word{"attention", OpKind::kAttention},
     Word{"attn", OpKind::kAttention},
     Word{"mla", OpKind::kAttention},
@@ -87,7 +89,9 @@ std::string lower(std::string_view text) {
   return all;
 }
 
+// "compute", and "compute 2" of what overlaps there.
 std::optional<Lane> own_lane(std::string_view thread) {
+  thread = thread.substr(0, thread.find_last_not_of("0123456789 ") + 1);
   for (int i = 0; i < kNumLanes; ++i) {
     if (to_string(static_cast<Lane>(i)) == thread) return static_cast<Lane>(i);
   }
@@ -212,7 +216,7 @@ GuessedOp guess_op(std::string_view name) {
     return guess;
   }
   for (const Word& word : kWords) {
-    if (words.find(word.part) == std::string::npos) continue;
+    if (words.find(word.part) == std::string::npos || words.find(word.beside) == std::string::npos) continue;
     guess.kind = word.kind;
     guess.known = true;
     return guess;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "viz/data/op_names.h"
 #include "viz/page/cluster_sections.h"
 #include "viz/page/html.h"
 #include "viz/page/lanes_picture.h"
@@ -109,9 +110,14 @@ std::string kinds_beside(const Figures& a, const Figures& b) {
   return (unlike ? unlike_sums(imported(a), imported(b)) : "") + table(head, rows);
 }
 
+// Spans of whole submissions are none.
+bool has_ops(const RunOnPage& run) {
+  return run.spans && run.spans->size() > 0 && !of_submissions(run.spans->tables());
+}
+
 // By op kind; a sentence where the two cannot be joined.
 std::string ops_beside(const RunOnPage& a, const RunOnPage& b) {
-  if (!a.spans || !b.spans || a.spans->size() == 0 || b.spans->size() == 0) return "";
+  if (!has_ops(a) || !has_ops(b)) return "";
   try {
     const Comparison joined =
         compare(MappedTimeline(timeline_path(a.name)), MappedTimeline(timeline_path(b.name)));
@@ -132,7 +138,6 @@ std::string ops_beside(const RunOnPage& a, const RunOnPage& b) {
 
 // Of runs that have no ops to join: figures in which they differ.
 std::string differing_figures(const RunOnPage& a, const RunOnPage& b) {
-  const auto has_ops = [](const RunOnPage& run) { return run.spans && run.spans->size() > 0; };
   if (has_ops(a) && has_ops(b)) return "";
   const FigureDifferences differences = figure_differences(*a.figures.value(""), *b.figures.value(""));
   const std::size_t number = differences.rows.size();

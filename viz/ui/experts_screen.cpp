@@ -113,7 +113,7 @@ void course(App& app, const RunData& run, const std::string& name, const Value& 
   LineChart chart;
   for (const CounterTrack& track : run.counters) {
     const std::string of = class_name(run.tables(), track.rank_class());
-    if (track.name() != "balancedness" || !of.starts_with(name)) continue;
+    if (track.name() != "balancedness" || (of != name && !of.starts_with(name + ","))) continue;
     chart.tracks.push_back(&track);
     chart.names.push_back(of);
   }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "viz/data/op_names.h"
+#include "viz/data/twin.h"
 #include "viz/ui/app.h"
 #include "viz/ui/chart.h"
 
@@ -86,7 +87,7 @@ void selected(App& app) {
       fact("lane", std::string(to_string(span.lane)));
     }
     fact("fragment", run.tables().fragments[s.fragment]);
-    fact("submission", fmt::format("{}, step {}, microbatch {}", s.sequence, s.step, s.microbatch));
+    fact("submission", fmt::format("{}, step {}, microbatch {}", s.sequence, s.step, microbatch_of(s, op)));
     fact("rank class", class_name(run.tables(), span.rank_class));
     ImGui::EndTable();
   }
@@ -101,15 +102,12 @@ void selected(App& app) {
   if (const auto peer = other_side(run, chosen.place))
     jump_button(app, "other side", name(*peer), {chosen.run, *peer});
   if (app.runs.size() == 2) {
-    // The same op of the other run.
     const std::size_t other = 1 - chosen.run;
     const RunData& beside = *app.runs[other];
-    const std::size_t index = run.lanes.span(chosen.place.slot);
     Selection there{other, {}};
-    const bool same = index < beside.columns.size() && beside.columns.sequence(index) == span.sequence &&
-                      beside.columns.span(index).op == span.op &&
-                      beside.lanes.find(beside.columns, index, there.place.row, there.place.slot);
-    if (same) jump_button(app, other == 0 ? "in run a" : "in run b", name(there.place), there);
+    const auto twin = twin_of(run.columns, run.lanes.span(chosen.place.slot), beside.columns);
+    if (twin && beside.lanes.find(beside.columns, *twin, there.place.row, there.place.slot))
+      jump_button(app, other == 0 ? "in run a" : "in run b", name(there.place), there);
   }
 }
 

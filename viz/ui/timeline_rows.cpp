@@ -202,9 +202,10 @@ void hover(const App& app, const Selection& at) {
   const std::size_t slot = at.place.slot;
   const Span span = run.columns.span(run.lanes.span(slot));
   const SubmissionRow& s = run.columns.submission_of(span);
+  const OpRow& op = run.tables().ops[run.lanes.op_row(slot)];
   ImGui::SetTooltip("%s\n%s\n%s, step %d, microbatch %d\n%s", run.name_of_op(run.lanes.op_row(slot)).c_str(),
                     seconds_text((span.end - span.start).seconds()).c_str(),
-                    run.tables().fragments[s.fragment].c_str(), s.step, s.microbatch,
+                    run.tables().fragments[s.fragment].c_str(), s.step, microbatch_of(s, op),
                     class_name(run.tables(), span.rank_class).c_str());
 }
 

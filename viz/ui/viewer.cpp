@@ -14,10 +14,15 @@
 namespace moebius::viz {
 namespace {
 
-// Nothing of any run lies in it: an empty picture would look like a run that does nothing.
-void require_within(const App& app, const ViewRequest& request) {
+double length_of(const App& app) {
   double longest = 0;
   for (const auto& run : app.runs) longest = std::max(longest, run->length() * 1e-9);
+  return longest;
+}
+
+// Nothing of any run lies in it: an empty picture would look like a run that does nothing.
+void require_within(const App& app, const ViewRequest& request) {
+  const double longest = length_of(app);
   if (app.runs.empty() || request.range->begin_s < longest) return;
   throw input_error(fmt::format("--range: begins at {}, after the end of the run at {}",
                                 moebius::seconds_text(request.range->begin_s),
@@ -35,7 +40,9 @@ void prepare(App& app, const ViewRequest& request) {
   const auto found = std::find(kScreenNames.begin(), kScreenNames.end(), wanted);
   if (found != kScreenNames.end()) app.show(static_cast<Screen>(found - kScreenNames.begin()));
   if (request.range) require_within(app, request);
-  if (request.range) app.timeline.window = {request.range->begin_s * 1e9, request.range->end_s * 1e9};
+  if (!request.range) return;
+  const double end = app.runs.empty() ? request.range->end_s : std::min(request.range->end_s, length_of(app));
+  app.timeline.window = {request.range->begin_s * 1e9, end * 1e9};
 }
 
 int view_headless(const ViewRequest& request) {

@@ -221,3 +221,25 @@ TEST_CASE("export asks for a format and a run that exists") {
   CHECK(none.err == "moebius: export: expected --chrome FILE or --perfetto FILE, found neither\n");
   CHECK(test::run_moebius("export nowhere --chrome x").exit_code == 2);
 }
+
+// Viewers end the slice that began last.
+TEST_CASE("spans of a lane that overlap stand on tracks of their own") {
+  Timeline both = two_ranks();
+  both.ops.insert(both.ops.begin() + 2, {.kind = OpKind::kNorm, .second = 1, .fragment = 0, .index = 2});
+  both.submissions[0].second_microbatch = 8;
+  both.spans.insert(both.spans.begin() + 2, {.sequence = 0, .op = 2, .start = {500}, .end = {2000}});
+  const auto trace = nlohmann::json::parse(exported(both, viz::export_chrome));
+  std::map<std::string, nlohmann::json> spans;
+  std::map<std::int64_t, std::string> threads;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "X") spans[event["name"]] = event;
+    if (event["name"] == "thread_name" && event["pid"] == 0) threads[event["tid"]] = event["args"]["name"];
+  }
+  CHECK(threads.at(spans.at("gemm qkv L3")["tid"]) == "compute");
+  CHECK(threads.at(spans.at("norm")["tid"]) == "compute 2");
+  CHECK(spans.at("gemm qkv L3")["args"]["microbatch"] == 7);
+  CHECK(spans.at("norm")["args"]["microbatch"] == 8);
+  const std::string perfetto = exported(both, viz::export_perfetto);
+  CHECK(perfetto.find("compute 2") != std::string::npos);
+  CHECK(exported(two_ranks(), viz::export_perfetto).find("compute 2") == std::string::npos);
+}

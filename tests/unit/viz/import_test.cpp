@@ -186,5 +186,37 @@ TEST_CASE("an export of a service comes back as what it kept") {
   CHECK(span_name(run, run.ops[0]) == "decode attention");
 }
 
+TEST_CASE("times since 1970 keep their nanoseconds") {
+  const Timeline run = imported(R"([
+    {"ph": "X", "name": "a", "ts": 1713375839042873.123, "dur": 10.4, "pid": 1, "tid": 7},
+    {"ph": "X", "name": "b", "ts": 1713375839042883.523, "dur": 10.4, "pid": 1, "tid": 7},
+    {"ph": "X", "name": "c", "ts": 1713375839042893.923, "dur": 10.4, "pid": 1, "tid": 7}])");
+  REQUIRE(run.spans.size() == 3);
+  CHECK(run.class_ranks.size() == 1);
+  CHECK(run.spans[1].start == 10'400_ns);
+  CHECK(run.spans[2].start == 20'800_ns);
+}
+
+TEST_CASE("parts of attention that are combined, and sums that are spread out, are no communication") {
+  CHECK(guess_op("flash::flash_fwd_splitkv_combine_kernel").kind == OpKind::kAttention);
+  CHECK_FALSE(guess_op("loop_broadcast_fusion").known);
+  CHECK(guess_op("ncclDevKernel_Broadcast_RING_LL").kind == OpKind::kBroadcast);
+  CHECK(guess_op("deep_ep::internode::combine<true>").kind == OpKind::kCombine);
+}
+
+TEST_CASE("slices that together are longer than any time are told in seconds") {
+  const test::Scratch scratch;
+  std::string events;
+  for (int i = 0; i < 10; ++i)
+    events += std::string(i > 0 ? "," : "") +
+              R"({"ph": "X", "name": "x", "ts": 0, "dur": 1.9e15, "pid": 1, "tid": )" + std::to_string(i) +
+              "}";
+  const test::Finished done = test::run_moebius("import " + scratch.write("t.json", "[" + events + "]") +
+                                                " --out " + scratch.path("run"));
+  INFO(done.err);
+  CHECK(done.exit_code == 0);
+  CHECK_THAT(done.err, Catch::Contains("1.9e+10 s"));
+}
+
 }  // namespace
 }  // namespace moebius::viz

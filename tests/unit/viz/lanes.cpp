@@ -240,3 +240,53 @@ TEST_CASE("the extent of a counter over a stretch is that of its samples") {
   }
   CHECK(track.at(-1) == 0);
 }
+
+TEST_CASE("more spans in a pixel than are looked at one by one fill it as far as they do") {
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+  for (int i = 0; i < 400; ++i) spans.emplace_back(i * 200, i * 200 + 100);  // 40 of 990 us
+  spans.emplace_back(980'000, 990'000);
+  const OpenedLanes run(one_lane(spans));
+  LevelOfDetail lod(run.lanes);
+  std::vector<Stroke> strokes;
+  lod.draw(0, {0, 990'000}, 1, strokes);
+  CHECK(filled(strokes) == Approx(0.05).margin(1.0 / 16));
+}
+
+TEST_CASE("what a filter keeps among many is seen") {
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+  for (int i = 0; i < 3000; ++i) spans.emplace_back(i * 10, i * 10 + 5);
+  const OpenedLanes run(one_lane(spans));
+  LevelOfDetail lod(run.lanes);
+  Categories categories(spans.size(), kFilteredOut);
+  categories[2000] = 7;
+  lod.set_categories(categories);
+  std::vector<Stroke> strokes;
+  lod.draw(0, {0, 1e9}, 1000, strokes);
+  REQUIRE(strokes.size() == 1);
+  CHECK(strokes[0].category == 7);
+}
+
+TEST_CASE("spans without length hide no others") {
+  std::vector<std::pair<std::int64_t, std::int64_t>> spans;
+  for (int i = 0; i < 200; ++i) spans.emplace_back(0, 0);
+  for (int i = 0; i < 60'000; ++i) spans.emplace_back(1000 + i * 10'000, 1000 + i * 10'000 + 9000);
+  const OpenedLanes run(one_lane(spans));
+  LevelOfDetail lod(run.lanes);
+  Categories categories(spans.size(), 3);
+  std::fill_n(categories.begin(), 200, std::uint8_t{2});
+  lod.set_categories(categories);
+  std::vector<Stroke> strokes;
+  lod.draw(0, {0, 6e8}, 1000, strokes);
+  CHECK(filled(strokes) == Approx(900).epsilon(0.08));
+}
+
+// At four days a double has steps of 0.06 ns, and pixels may be shorter.
+TEST_CASE("a window of nanoseconds after days is drawn") {
+  const std::int64_t days = 310'000'000'000'000;
+  const OpenedLanes run(one_lane({{0, 1}, {days, days}, {days + 10, days + 10}}));
+  LevelOfDetail lod(run.lanes);
+  std::vector<Stroke> strokes;
+  const auto at = static_cast<double>(days);
+  lod.draw(0, {at - 10, at + 10}, 4000, strokes);
+  CHECK_FALSE(strokes.empty());
+}

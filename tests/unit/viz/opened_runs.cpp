@@ -10,6 +10,7 @@
 #include "viz/data/neighbours.h"
 #include "viz/data/run_data.h"
 #include "viz/data/run_difference.h"
+#include "viz/data/twin.h"
 
 namespace {
 
@@ -236,4 +237,53 @@ TEST_CASE("an imported run's time by kind is that of its report") {
   CHECK(d.kinds[0].kind == OpKind::kGemm);
   CHECK(d.kinds[0].b == 0.5);
   for (std::size_t i = 1; i < d.kinds.size(); ++i) CHECK(d.kinds[i].b == 0);
+}
+
+TEST_CASE("figures of a pool whose name has dots are found") {
+  const Opened opened(
+      two_stages(),
+      R"({"scenario": "two stages", "kind": "training", "pools": {"edge.1": {"devices": 8}, "edge": {"devices": 4}}})");
+  CHECK(opened.run.number("pools.edge.1.devices") == 8);
+  CHECK(opened.run.number("pools.edge.devices") == 4);
+}
+
+TEST_CASE("an op's twin in another run is the one that does its work, where that has further ops between") {
+  const Opened run(two_stages());
+  Timeline more = two_stages();
+  // Another op before the last two of each submission.
+  for (Span& span : more.spans)
+    if (span.op >= 2) ++span.op;
+  std::vector<OpRow> ops;
+  for (OpRow op : more.ops) {
+    if (op.index == 2) {
+      OpRow extra = op;
+      extra.kind = OpKind::kNorm;
+      ops.push_back(extra);
+    }
+    if (op.index >= 2) ++op.index;
+    ops.push_back(op);
+  }
+  more.ops = ops;
+  const Opened other(more);
+  int found = 0;
+  for (std::size_t i = 0; i < run.run.columns.size(); ++i) {
+    const auto twin = twin_of(run.run.columns, i, other.run.columns);
+    REQUIRE(twin);
+    const OpRow &a = run.run.tables().ops[run.run.columns.checked_row(i)],
+                &b = other.run.tables().ops[other.run.columns.checked_row(*twin)];
+    CHECK(a.kind == b.kind);
+    CHECK(run.run.columns.sequence(i) == other.run.columns.sequence(*twin));
+    ++found;
+  }
+  CHECK(found > 60);
+}
+
+TEST_CASE("colours and searches by microbatch go by the op's own of two") {
+  Timeline both = two_stages();
+  for (SubmissionRow& s : both.submissions) s.second_microbatch = s.microbatch + 100;
+  for (OpRow& op : both.ops) op.second = op.kind == OpKind::kGemm ? 1 : 0;
+  const Opened opened(both);
+  std::size_t found = 0;
+  categories_of(opened.run, ColourBy::kKind, {"microbatch:103", false}, {}, found);
+  CHECK(found == 2);
 }
