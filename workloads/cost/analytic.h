@@ -54,6 +54,8 @@ double stream_rate(const Engine& engine, double cores);
 
 // The parts; times without the lower bounds that AnalyticModel adds.
 Estimate gemm_estimate(const Engine& engine, const CostQuery& query, Clocks clocks);
+// That its products draw at full clock where they take so long.
+double drawn_watts(const Engine& engine, const CostQuery& query, double flops, double seconds);
 Estimate attention_estimate(const Engine& engine, const CostQuery& query);
 Estimate stream_estimate(const Engine& engine, const CostQuery& query, double bytes);
 Estimate delta_rule_estimate(const Engine& engine, const CostQuery& query);

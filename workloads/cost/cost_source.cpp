@@ -107,14 +107,19 @@ Accelerator timed_at_full_power(Accelerator chip, const std::vector<Profile>& pr
   return chip;
 }
 
-// Of a board that may draw less than its catalog's, and of whose energies nothing is known: products at the
-// peak draw what that one's may. What leakage, memory and the rest take stays; what is left for products goes
-// with the cube of the clock. 1: they have what they need.
-double clock_under_cap(const Accelerator& chip, double share_of_peak) {
+// Of a board that may draw less than its catalog's, and of whose energies nothing is known. What leakage,
+// memory and the rest take stays; what is left for products goes with the cube of the clock. 1: they have
+// what they need.
+double clock_under_cap(const Accelerator& chip, double drawn) {
   const double left = chip.power.value - (1 - kShareOfProducts) * chip.rated_power.value;
-  const double drawn = kShareOfProducts * chip.rated_power.value * share_of_peak;
   if (drawn <= left) return 1;
   return std::max(kLeastClock, std::cbrt(std::max(0.0, left) / drawn));
+}
+
+// Times that an op takes as long at `clock`, a share of the full one, of which products at the peak take
+// `products` seconds and its bytes `streams`: what waits for memory has time to be slower.
+double longer_at_clock(double clock, double products, double streams) {
+  return std::max(1.0, std::min(1.0, streams > 0 ? products / streams : 1) / clock);
 }
 
 Accelerator at_peak_clock(Accelerator chip) {
@@ -183,21 +188,24 @@ class LayeredSource : public CostSource {
       return;
     }
     const double flops = op_flops(query.kind, loaded_shape(query)).value;
-    const WorkOnChip work{query.kind, query.dtype, flops, cost.memory_bytes, cost.seconds};
-    const double peak = clock_power_.peak[static_cast<std::size_t>(query.dtype)];
-    cost.seconds = energy_of(clock_power_, work).follows_clock
-                       ? cost.seconds / share_
-                       : std::max(cost.seconds, flops / (peak * share_));
+    const double products = flops / clock_power_.peak[static_cast<std::size_t>(query.dtype)];
+    const double longer = longer_at_clock(share_, products, cost.memory_bytes / clock_power_.memory_rate);
+    cost.seconds = std::max(cost.seconds * longer, products / share_);
   }
 
-  // As far as it is bound by products: those of a kernel that waits for memory have time to be slower.
+  // Products at the peak draw what the catalog's board may, slower ones as much less; GEMMs what the model
+  // says, where that is more.
   void cap_power(const CostQuery& query, Cost& cost) const {
     const double peak = capped_->peak_of(executed_dtype(*capped_, query.dtype)).value;
     if (peak <= 0 || cost.seconds <= 0) return;
-    const double products = op_flops(query.kind, loaded_shape(query)).value / peak;
-    const double clock = clock_under_cap(*capped_, std::min(1.0, products / cost.seconds));
-    const double streams = cost.memory_bytes / capped_->memory_rate.value;
-    cost.seconds = products > streams ? cost.seconds / clock : std::max(cost.seconds, products / clock);
+    const double flops = op_flops(query.kind, loaded_shape(query)).value, products = flops / peak;
+    const double most = kShareOfProducts * capped_->rated_power.value;
+    double drawn = most * std::min(1.0, products / cost.seconds);
+    if (!is_attention(query.kind))
+      drawn = std::max(drawn, std::min(most, drawn_watts(model_.engine(), query, flops, cost.seconds)));
+    const double clock = clock_under_cap(*capped_, drawn);
+    const double longer = longer_at_clock(clock, products, cost.memory_bytes / capped_->memory_rate.value);
+    cost.seconds = std::max(cost.seconds * longer, products / clock);
   }
 
   std::optional<Accelerator> capped_ = {};  // may draw less than its kernels did

@@ -230,7 +230,8 @@ double memory_seconds(const Engine& engine, double bytes) {
   return full_rate + filling * full_rate / (filling + full_rate);
 }
 
-// Watts that products draw at full clock where they take so long.
+}  // namespace
+
 double drawn_watts(const Engine& engine, const CostQuery& query, double flops, double seconds) {
   const double gigahertz = engine.product_clock / 1e9;
   const double bytes = std::min(
@@ -238,6 +239,8 @@ double drawn_watts(const Engine& engine, const CostQuery& query, double flops, d
   const double share = kFixedEnergy + (1 - kFixedEnergy) * bytes / 2;
   return flops * engine.architecture->energy * gigahertz * gigahertz * share / seconds;
 }
+
+namespace {
 
 // At the power limit the clock falls until the products take what the board has for them. An operation costs
 // the clock's square (the voltage follows it), so that the power goes with its cube.

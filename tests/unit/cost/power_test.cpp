@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "hw/catalog.h"
 #include "models/layer_math.h"
 #include "workloads/cost/clock_power.h"
@@ -171,6 +173,48 @@ TEST_CASE(
   // Kernels that draw the limit of 700 W at most draw what they draw: at half of it they are slower.
   CHECK(sustained(described(R"(, "power": "350 W")"), DType::kFp8) >
         1.2 * sustained(described(""), DType::kFp8));
+}
+
+// What memory bounds and what products bound meet where both take as long: no row more makes a step of it.
+TEST_CASE("a lower clock, or a lower limit, tells on kernels without a jump") {
+  const Catalog catalog;
+  const Place place{.file = "chip", .pointer = "", .line = 1};
+  for (const auto& [chip, change] :
+       {std::pair{"h100-sxm", R"("clock": "1000 MHz")"}, std::pair{"mi300x", R"("power": "200 W")"},
+        std::pair{"a100-sxm", R"("power": "140 W")"}}) {
+    const Document described = parse_document(fmt::format(R"({{"base": "{}", {}}})", chip, change), "chip");
+    const Accelerator slower = catalog.accelerator(described.root, place);
+    const auto full = make_cost_source(catalog.accelerator(chip), "", ""),
+               less = make_cost_source(slower, "", "");
+    double before = 0;
+    for (std::int64_t m = 64; m < 512; m += 4) {
+      INFO(chip << ", m " << m);
+      const CostQuery query{
+          .kind = OpKind::kGemm, .shape = {.m = m, .n = 8192, .k = 8192}, .cores = slower.cores};
+      const double longer = less->cost(query).seconds / full->cost(query).seconds;
+      CHECK(longer >= 1);
+      if (before > 0) CHECK(longer < 1.08 * before);
+      before = longer;
+    }
+    CHECK(before > 1.2);
+  }
+}
+
+TEST_CASE("a board of which large products draw all it may is slower as soon as it may draw less") {
+  const Catalog catalog;
+  double before = 0;
+  for (const char* watts : {"750", "700", "600", "500", "400"}) {
+    const Document described =
+        parse_document(fmt::format(R"({{"base": "mi300x", "power": "{} W"}})", watts), "chip");
+    const Accelerator chip =
+        catalog.accelerator(described.root, Place{.file = "chip", .pointer = "", .line = 1});
+    const double seconds =
+        make_cost_source(chip, "", "")
+            ->cost({.kind = OpKind::kGemm, .shape = {.m = 8192, .n = 16384, .k = 8192}, .cores = chip.cores})
+            .seconds;
+    CHECK(seconds > 1.01 * before);
+    before = seconds;
+  }
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "workloads/serving/frameworks.h"
 #include "workloads/validation/servers/server_errors.h"
 #include "workloads/validation/servers/server_rules.h"
+#include "workloads/validation/servers/server_scenario.h"
 #include "workloads/validation/servers/server_start.h"
 
 namespace moebius {
@@ -45,7 +46,7 @@ double read_by_host(const ServerRow& row, const ModelCatalog& models, const Fram
   Time token = said.time("host_per_prompt_token", framework.host_per_prompt_token);
   if (std::optional<Reader> stages = said.optional_object("host_overhead"))
     token += stages->time("per_prompt_token", Time{});
-  return request.seconds() + token.seconds() * row.input;
+  return request.seconds() + token.seconds() * mean_input(row);
 }
 
 double mean_loss(const std::vector<FittedRow>& rows, const Candidate& host) {
@@ -85,8 +86,8 @@ std::vector<FittedHost> fit_host_costs(const std::vector<ServerRow>& rows, const
     std::vector<FittedRow> of;
     for (const ServerResult& result : results)
       if (result.left_out.empty() && result.row.backend == framework.name)
-        of.push_back({static_cast<double>(result.row.input),
-                      read_by_host(result.row, library.models, framework), result.ttft, result.row.ttft});
+        of.push_back({mean_input(result.row), read_by_host(result.row, library.models, framework),
+                      result.ttft, result.row.ttft});
     if (!of.empty()) fits.push_back(fit(framework, of));
   }
   return fits;

@@ -132,9 +132,13 @@ std::string pool_text(const char* name, const std::string& accelerator, int devi
 
 // Lengths of InferenceMAX are drawn evenly from 0.8 times the nominal one to all of it; ten times as many
 // prompts as users, who ask again at once.
+int shortest(const ServerRow& row, int tokens) {
+  return is_inferencemax(row) ? std::max(1, static_cast<int>(tokens * 0.8)) : tokens;
+}
+
 std::string length_text(const ServerRow& row, int tokens) {
-  if (!is_inferencemax(row)) return std::to_string(tokens);
-  return fmt::format(R"({{"uniform": [{}, {}]}})", std::max(1, static_cast<int>(tokens * 0.8)), tokens);
+  const int least = shortest(row, tokens);
+  return least == tokens ? std::to_string(tokens) : fmt::format(R"({{"uniform": [{}, {}]}})", least, tokens);
 }
 
 // Nobody publishes what experts were asked for. With Zipf's 0.6 placing them by load gains what SGLang
@@ -145,6 +149,11 @@ std::string workload_text(const ServerRow& row) {
       R"({{"trace": {{"generator": "batch", "requests": {}, "input": {}, "output": {}}}, "users": {},)"
       R"( "experts": {{"popularity": {{"zipf": 0.6}}}}}})",
       10 * row.users, length_text(row, row.input), length_text(row, row.output), row.users);
+}
+
+// "": as the framework does.
+std::string_view as_text(std::optional<bool> given) {
+  return !given ? "" : *given ? "yes" : "no";
 }
 
 std::string backend_of(const ServerRow& row) {
@@ -247,10 +256,14 @@ ServerScenario mapped(const ServerRow& row, const ModelCatalog& models) {
       parse_document(text, fmt::format("row {}", row.line)), "",
       fmt::format("{} {} {} {} {} {} {} {} {} {}", row.model, cluster, phase_text(layout.prefill, "", start),
                   phase_text(layout.decode, "", start), formats.precision, start.speculative, start.launches,
-                  is_inferencemax(row), start.fused_reduction.value_or(false), start.quantised_output)};
+                  is_inferencemax(row), as_text(start.fused_reduction), start.quantised_output)};
 }
 
 }  // namespace
+
+double mean_input(const ServerRow& row) {
+  return (shortest(row, row.input) + row.input) / 2.0;
+}
 
 ServerScenario server_scenario(const ServerRow& row, const ModelCatalog& models) {
   try {

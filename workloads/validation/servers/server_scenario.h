@@ -17,6 +17,8 @@ struct ServerScenario {
   std::string configuration = {};
 };
 
+double mean_input(const ServerRow& row);  // tokens of a prompt
+
 ServerScenario server_scenario(const ServerRow& row, const ModelCatalog& models);
 
 }  // namespace moebius
