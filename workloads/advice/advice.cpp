@@ -21,29 +21,35 @@ double of(const std::array<double, kNumOpKinds>& seconds, std::initializer_list<
   return sum;
 }
 
+double with(const std::array<double, kNumGroupRoles>& seconds, std::initializer_list<GroupRole> groups) {
+  double sum = 0;
+  for (const GroupRole group : groups) sum += seconds[static_cast<int>(group)];
+  return sum;
+}
+
 double sum_of(const std::array<double, kNumOpKinds>& seconds) {
   double sum = 0;
   for (const double part : seconds) sum += part;
   return sum;
 }
 
-// Exposed communication of the optimizer and of gradients is that of replicas; what is neither that, nor of
-// experts or the pipeline, is of tensor and context groups, or, where there are none, parameters that come
-// for a pass.
-std::vector<Cause> causes_of(const Breakdown& all, const TrainingPlan& plan, int steps) {
-  const double experts = of(all.exposed, {OpKind::kDispatch, OpKind::kCombine});
-  const double pipeline = of(all.exposed, {OpKind::kSend, OpKind::kRecv});
-  const double input = of(all.exposed, {OpKind::kInput});
-  double replicas = all.exposed_by_phase[static_cast<int>(Phase::kGradients)] +
-                    all.exposed_by_phase[static_cast<int>(Phase::kOptimizer)];
-  double rest = std::max(0.0, sum_of(all.exposed) - experts - pipeline - replicas - input);
-  if (plan.tp * plan.cp == 1) replicas += std::exchange(rest, 0);
+// Exposed communication by whom it meets; what meets nobody is between a device and its host.
+std::vector<Cause> causes_of(const Breakdown& all, int steps) {
+  const double experts = with(all.exposed_by_group, {GroupRole::kExpert});
+  const double pipeline = with(all.exposed_by_group, {GroupRole::kNext, GroupRole::kPrevious});
+  const double parts = with(all.exposed_by_group, {GroupRole::kTensor, GroupRole::kContext,
+                                                   GroupRole::kDenseTensor, GroupRole::kExpertTensor});
+  const double input = of(all.exposed, {OpKind::kInput}),
+               nobody = with(all.exposed_by_group, {GroupRole::kNone});
+  const double replicas =
+      std::max(0.0, sum_of(all.exposed) - experts - pipeline - parts - std::max(nobody, input));
   const double waiting = sum_of(all.waiting) - of(all.waiting, {OpKind::kSend, OpKind::kRecv});
   std::vector<Cause> causes{{"exposed dispatch and combine", experts},
                             {"exposed messages between stages", pipeline},
                             {"input: batches that are not read yet", input},
                             {"exposed reduction of gradients, gathering of parameters", replicas},
-                            {"exposed tensor- and context-parallel communication", rest},
+                            {"exposed tensor- and context-parallel communication", parts},
+                            {"exposed copies to and from host memory", std::max(0.0, nobody - input)},
                             {"waiting for slower ranks", waiting},
                             {"pipeline bubble", all.idle - waiting},
                             {"computing activations again", all.recompute},
@@ -115,7 +121,11 @@ TriedSwitch tried(const Switch& given, const std::string& name, double base, con
 Advice advise(const Outcome& run, const ReadChanged& read, const StartExecutor& start) {
   const Scenario& scenario = *run.report.scenario;
   Advice advice;
-  advice.causes = causes_of(run.report.metrics.breakdown, scenario.plan, scenario.training.num_steps());
+  advice.causes = causes_of(run.report.metrics.breakdown, scenario.training.num_steps());
+  if (!start) {
+    advice.untried = "told at --detail fluid, since SimGrid's own network has one run a process";
+    return advice;
+  }
   const Job same = read({});
   const double base = tokens_per_second(run.report, read, start);
   const std::vector<Switch> open = open_switches(scenario, same.layout());
@@ -136,6 +146,7 @@ std::string to_text(const Advice& advice) {
   std::string text = "what costs time (of a step, mean over ranks)\n";
   for (const Cause& cause : advice.causes)
     text += fmt::format("  {:<58} {:>10}\n", cause.name, to_text(time_from_seconds(cause.seconds)));
+  if (!advice.untried.empty()) return text + fmt::format("\nwhat would help: {}\n", advice.untried);
   text += "\nwhat would help: single switches, each simulated\n";
   std::size_t widest = 0;
   for (const TriedSwitch& tried : advice.switches) widest = std::max(widest, tried.name.size());

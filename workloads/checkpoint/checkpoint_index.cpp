@@ -82,7 +82,8 @@ StoredWeight read_weight(Reader reader, std::size_t num_files) {
     types.emplace_back(to_string(static_cast<StoredType>(i)), static_cast<StoredType>(i));
   weight.type = reader.choice<StoredType>("dtype", types);
   weight.shape = read_shape(reader.value("shape"), reader.place_of("shape"));
-  weight.axis = static_cast<int>(reader.integer("axis", {0, 1}, 0));
+  const double last_axis = weight.shape.size() > 1 ? 1 : 0;
+  weight.axis = static_cast<int>(reader.integer("axis", {0, last_axis}, 0));
   const std::int64_t length = weight.axis == 0 ? weight.rows() : weight.columns();
   const Place place = reader.place_of("shards");
   for (const Value& shard : array(reader.value("shards"), place))

@@ -186,6 +186,13 @@ std::string explain_iterations(const Timeline& timeline) {
   return text;
 }
 
+std::string explain_microbatch(const Timeline& timeline) {
+  const std::int32_t typical = typical_class(timeline);
+  const std::vector<std::int32_t> steps = steps_of(timeline, typical);
+  return "one microbatch from the middle of the run, by layer\n\n" +
+         explain_step(timeline, steps[steps.size() / 2], typical);
+}
+
 bool keeps_ops(const Timeline& timeline) {
   const std::pair<std::string, std::string> fact{"timeline_detail", to_string(Detail::kOps)};
   return std::find(timeline.facts.begin(), timeline.facts.end(), fact) != timeline.facts.end();
@@ -202,10 +209,8 @@ std::string explain(const Timeline& timeline, ScenarioKind kind) {
   if (timeline.spans.empty() || timeline.ops.empty() || !keeps_ops(timeline)) {
     return "nothing to explain: the timeline keeps no ops (timeline.detail, timeline.window)\n";
   }
-  std::string text = kind == ScenarioKind::kServing
-                         ? explain_iterations(timeline)
-                         : "one microbatch from the middle of the run, by layer\n\n" +
-                               explain_step(timeline, 0, typical_class(timeline));
+  std::string text =
+      kind == ScenarioKind::kServing ? explain_iterations(timeline) : explain_microbatch(timeline);
   if (const HeatMap map = heat_map(timeline); !map.empty()) text += fmt::format("\n{}", to_text(map));
   return text;
 }

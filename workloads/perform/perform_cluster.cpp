@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/perform/job_step.h"
 #include "workloads/report/report.h"
 
 namespace moebius {
@@ -13,9 +14,9 @@ namespace {
 // What a step of the job takes, carried out in the same process.
 void simulate_step(Job& step, const StartExecutor& start, ClusterJob& job, RunFacts& facts) {
   const Outcome outcome = perform(step, start, {.wants_spans = false, .quiet = true});
-  const std::string json = report_json(outcome.report);
-  job.step = time_from_seconds(report_value(json, "step_time_s").value_or(0));
-  job.tokens_per_s = report_value(json, "tokens_per_s").value_or(0);
+  const JobStep one = job_step(outcome.report);
+  job.step = time_from_seconds(one.seconds);
+  job.tokens_per_s = one.tokens / one.seconds;
   facts.provenance.emplace_back("step of " + job.name,
                                 fmt::format("{}: {}", step.scenario.file, to_text(job.step)));
 }

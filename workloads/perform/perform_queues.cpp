@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "workloads/cluster/queue/queue_figures.h"
 #include "workloads/cluster/queue/queue_timeline.h"
+#include "workloads/perform/job_step.h"
 #include "workloads/perform/shared_links.h"
 #include "workloads/perform/traffic_between_nodes.h"
 #include "workloads/progress_bar.h"
@@ -20,20 +21,19 @@ namespace {
 // What the step of a shape, or a replica of it, takes by itself.
 ShapeStep simulate(Job& job, const StartExecutor& start) {
   const Outcome outcome = perform(job, start, {.wants_spans = false, .quiet = true});
-  const std::string json = report_json(outcome.report);
-  const auto value = [&](const char* path) { return report_value(json, path).value_or(0); };
   ShapeStep step;
   if (job.training) {
-    step.seconds = value("step_time_s");
-    step.tokens_per_s = value("tokens_per_s");
-    step.between = traffic_between_nodes(outcome.report, job.layout(), step.seconds);
+    const JobStep whole = job_step(outcome.report);
+    step.seconds = whole.seconds;
+    step.tokens_per_s = whole.tokens / whole.seconds;
+    step.between = traffic_between_nodes(outcome.report, job.layout(), whole.seconds / whole.updates);
     for (const GroupTraffic& traffic : step.between) {
       step.exposed += traffic.exposed;
       step.network = std::min(1.0, step.network + traffic.busy);
     }
-    step.computing = std::min(1.0, value("breakdown.compute_s") / step.seconds);
+    step.computing = std::min(1.0, whole.computing / whole.seconds);
   } else {
-    step.tokens_per_s = value("output_tokens_per_s");
+    step.tokens_per_s = outcome.report.serving->output_tokens_per_s;
     step.seconds = step.tokens_per_s > 0 ? 1e6 / step.tokens_per_s : 0;
   }
   return step;
@@ -89,8 +89,9 @@ Simulated simulate_shapes(Job& job, const StartExecutor& start, bool quiet) {
     }
     for (std::size_t size = 0; size < shape.sizes.size(); ++size) {
       if (all.steps.reference(shape, static_cast<int>(s), static_cast<int>(size)) < 0)
-        throw run_error(fmt::format("{} on {} cards runs on no pool: {}", shape.name, shape.sizes[size],
-                                    all.rows.back().step.why));
+        throw run_error(
+            fmt::format("{} on {} cards runs on no pool: {}", shape.name, shape.sizes[size],
+                        all.steps.at(static_cast<int>(s), shape.pools.back(), static_cast<int>(size)).why));
     }
   }
   return all;

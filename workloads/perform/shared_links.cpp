@@ -8,6 +8,8 @@ namespace moebius {
 
 namespace {
 
+constexpr int kHighest = 7;  // of the links' queues
+
 struct SizeOfShape {
   int shape = 0, pool = 0, cards = 0;
 };
@@ -95,8 +97,8 @@ std::vector<ServiceBeside> services_beside_training(const Job& job, const StartE
     }
     if (neighbour < 0) continue;
     const ShapeTraffic of = traffic[s], by = traffic[neighbour];
-    const auto left = [&](int queue) {
-      const double rivalry = rivalry_of(job, start, {of.operation, queue}, by);
+    const auto left = [&](int queue, int neighbours) {
+      const double rivalry = rivalry_of(job, start, {of.operation, queue}, {by.operation, neighbours});
       return network_left(busy, rivalry);
     };
     const SizeOfShape at{s, pool, shape.sizes[0]};
@@ -105,8 +107,8 @@ std::vector<ServiceBeside> services_beside_training(const Job& job, const StartE
     row.neighbour = plan.shapes[neighbour].name;
     row.busy = busy;
     row.alone = tokens_with(job, start, at, 1);
-    row.one_queue = tokens_with(job, start, at, left(by.queue));
-    row.own_queue = tokens_with(job, start, at, left(7));
+    row.one_queue = tokens_with(job, start, at, left(by.queue, by.queue));
+    row.own_queue = tokens_with(job, start, at, left(kHighest, std::min(by.queue, kHighest - 1)));
     rows.push_back(std::move(row));
   }
   return rows;

@@ -9,8 +9,9 @@
 
 namespace moebius {
 
-// Of a training report, whose step takes so many seconds, on nodes of one size. A group that stands on one
-// node meets nobody on the way.
+// Of a training report, a step of which comes every `step_seconds`, on nodes of one size. A group that stands
+// on one node meets nobody on the way. Of reinforcement learning that of training alone: what a rollout sends
+// between nodes is not in it.
 std::vector<GroupTraffic> traffic_between_nodes(const Report& report, const Layout& layout,
                                                 double step_seconds);
 

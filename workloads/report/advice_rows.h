@@ -23,6 +23,7 @@ struct TriedSwitch {
 struct Advice {
   std::vector<Cause> causes;
   std::vector<TriedSwitch> switches;  // best first, then those that do not fit, that did not run
+  std::string untried = {};           // why none was tried; empty: they were
 };
 
 }  // namespace moebius

@@ -13,11 +13,11 @@
 
 namespace moebius {
 
-namespace {
-
 int steps_of(const Report& report) {
   return report.scenario->kind == ScenarioKind::kTraining ? report.scenario->training.num_steps() : 1;
 }
+
+namespace {
 
 // Share of the buffer that every rank must send at least, times what algbw counts (nccl-tests,
 // doc/PERFORMANCE.md).

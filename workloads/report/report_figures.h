@@ -23,6 +23,9 @@ struct TrainingFigures {
 };
 TrainingFigures training_figures(const Report& report);
 
+// Of training that the run had; 1 of everything else.
+int steps_of(const Report& report);
+
 // Payload that leaves a rank, over all ranks: of one step (training) or of the operation (collective).
 double sent_bytes(const Report& report);
 

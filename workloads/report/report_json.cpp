@@ -275,7 +275,9 @@ Json body(const Report& report) {
   json["breakdown"] = breakdown_json(report);
   if (!report.experts.empty()) json["experts"] = experts_json(report.experts);
   if (report.memory) json["memory"] = memory_json(*report.memory);
-  json["network"] = {{"sent_bytes", sent_bytes(report)},
+  // `sent` is of one step, `tiers` are of all.
+  json["network"] = {{"steps", steps_of(report)},
+                     {"sent_bytes", sent_bytes(report)},
                      {"sent_bytes_per_device", sent_bytes(report) / scenario.ranks()}};
   if (report.facts.network)
     add_network(json["network"], *report.facts.network, report.metrics.makespan.seconds());

@@ -45,9 +45,10 @@ std::vector<Headline> serving_headlines(const Report& report) {
   return list;
 }
 
+// That members of one group stand on.
 int nodes_of(const Scenario& scenario) {
   const Node& node = scenario.cluster->pools.front().node;
-  return (scenario.collective.ranks + node.accelerators - 1) / node.accelerators;
+  return (scenario.collective.group_ranks() + node.accelerators - 1) / node.accelerators;
 }
 
 std::vector<Headline> collective_headlines(const Report& report) {

@@ -95,7 +95,7 @@ std::string settings_hash(const Scenario& scenario) {
   Hash hash;
   hash.add(scenario.seed);
   for (const Setting& setting : scenario.settings)
-    if (setting.pointer != "/name" && !setting.pointer.starts_with("/timeline/"))
+    if (!is_label(setting.pointer) && !setting.pointer.starts_with("/timeline/"))
       hash.add(setting.pointer).add(setting.value);
   return fmt::format("{:016x}", hash.value());
 }

@@ -74,4 +74,9 @@ TEST_CASE("files stand beside the index, shards inside their weight") {
         "/model/heads: expected an integer from 1 to 10000, found 0");
 }
 
+TEST_CASE("a weight of one dimension is cut along that alone") {
+  CHECK(fault("[6, 4], \"axis\": 1", "[6], \"axis\": 1") ==
+        "/weights/w/axis: expected an integer from 0 to 0, found 1");
+}
+
 }  // namespace moebius::test
