@@ -80,7 +80,7 @@ void read_absorption(Harvest& harvest, const std::string& system) {
       draft.table =
           table_of(before ? "absorption of keys" : "absorption of values", {"grouped_gemm"},
                    eight ? DType::kFp8 : DType::kBf16, {Key::kGroups, Key::kN, Key::kK}, {Key::kRows});
-      draft.table.where = {{Key::kN, n, n}, {Key::kK, k, k}};
+      draft.table.where = {{Key::kHeads, 1, kMost}, {Key::kN, n, n}, {Key::kK, k, k}};
       if (!eight)
         draft.table.where = {
             {Key::kHeads, 1, kMost},
