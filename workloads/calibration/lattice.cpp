@@ -61,9 +61,9 @@ std::vector<std::vector<double>> losses_along(const Lattice& lattice, std::size_
   std::vector<std::vector<double>> losses(points, std::vector<double>(points, 0));
   for (const Line& line : lines_along(lattice, axis)) {
     for (std::size_t a = 0; a < line.size(); ++a) {
-      const std::size_t least = a == 0 ? line[a]->at[axis] : line[a - 1]->at[axis] + 1;
+      const std::size_t least = a == 0 ? 0 : line[a - 1]->at[axis] + 1;
       for (std::size_t b = a + 1; b < line.size(); ++b) {
-        const std::size_t most = b + 1 == line.size() ? line[b]->at[axis] : line[b + 1]->at[axis] - 1;
+        const std::size_t most = b + 1 == line.size() ? points - 1 : line[b + 1]->at[axis] - 1;
         const double loss = b > a + 1 ? segment_loss(lattice, axis, line, a, b) : 0;
         for (std::size_t low = least; low <= line[a]->at[axis]; ++low)
           for (std::size_t high = line[b]->at[axis]; high <= most; ++high) losses[low][high] += loss;
