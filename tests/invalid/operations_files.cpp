@@ -37,8 +37,9 @@ TEST_CASE("jobs and spares have to fit on the nodes") {
 }
 
 TEST_CASE("a job whose state is saved says how large it is") {
-  CHECK(refusal(kTime, R"("name": "j", "nodes": 8)") ==
-        R"(c.json:5: /jobs/0: expected "model", "state" or "scenario", that checkpoints have a size, found none)");
+  CHECK(
+      refusal(kTime, R"("name": "j", "nodes": 8)") ==
+      R"(c.json:5: /jobs/0: expected "model", "state" or "scenario", that checkpoints have a size, found none)");
 }
 
 TEST_CASE("an interval is a time or a formula") {
@@ -132,4 +133,10 @@ TEST_CASE("more faults than a run can go through are refused") {
   CHECK(refusal(kTime + R"(, "failures": {"kinds": [{"name": "code", "mtbf": "1 ms"}]})", kJob) ==
         "c.json:4: /operations/failures: expected at most 1e+07 faults in 10 d, found rates that make "
         "8.64e+09");
+}
+
+TEST_CASE("what is never saved has no interval") {
+  CHECK(refusal(kTime + R"(, "checkpoint": {"policy": "none"})", kJob) == "");
+  CHECK(refusal(kTime + R"(, "checkpoint": {"policy": "none", "interval": "1 h"})", kJob) ==
+        R"(c.json:4: /operations/checkpoint/interval: "interval" counts only with a policy that saves)");
 }

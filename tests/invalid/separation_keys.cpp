@@ -48,6 +48,8 @@ TEST_CASE("an encoder that stands apart is one that is named, on a pool that doe
         "/plan/encoder: pool \"serve\" does something else already: what stands apart has a pool of its own");
   check(kEncoder, "/plan/encoder/dp", "100",
         "/plan/encoder: dp 100 x tp 1 ranks do not fit on the 8 devices of pool \"encoder\"");
+  check(kEncoder, "/plan/encoder/patches", "64",
+        "/plan/encoder/patches: expected 4800, those of the traffic's image_tokens, found 64");
   check(kEncoder, "/plan/separation/encoder", "false",
         "/plan/encoder: pool and dp count only with /plan/separation/encoder true");
 }

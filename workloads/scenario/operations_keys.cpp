@@ -189,6 +189,8 @@ void read_checkpoint(Section section, CheckpointPlan& checkpoint) {
   }
   checkpoint.keep_every = duration(section, "keep_every", Time{21'600'000'000'000},
                                    "besides the latest 64, storage keeps one in so much work");
+  for (const std::string_view key : {"interval", "keep_every"})
+    section.allow_only(key, checkpoint.policy != CheckpointPolicy::kNone, "a policy that saves");
   checkpoint.triggered = section.number(
       "triggered", {0, 1}, 0,
       "how often ranks save their state on a fault's signal, where every rank is left to do so");

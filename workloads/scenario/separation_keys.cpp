@@ -170,10 +170,17 @@ void set_encoder(Scenario& scenario, const Document& document) {
     return;
   }
   const VisionEncoder& model = *encoder.model;
-  if (encoder.patches == 0 && scenario.traffic.source)
-    encoder.patches =
-        static_cast<int>(std::llround(scenario.traffic.source->generator.session.image_tokens)) *
-        model.patches_of_token();
+  // Of the traffic's images, whose tokens prompts have.
+  const int told =
+      scenario.traffic.source
+          ? static_cast<int>(std::llround(scenario.traffic.source->generator.session.image_tokens)) *
+                model.patches_of_token()
+          : 0;
+  if (encoder.patches > 0 && told > 0 && encoder.patches != told)
+    place_at(document, "/plan/encoder/patches")
+        .fail(
+            fmt::format("expected {}, those of the traffic's image_tokens, found {}", told, encoder.patches));
+  if (encoder.patches == 0) encoder.patches = told;
   if (encoder.patches == 0) encoder.patches = model.image_patches;
   if (model.heads % encoder.tp != 0 || model.width % encoder.tp != 0)
     place.fail(fmt::format("tp {} does not divide the {} heads and {} columns of {}", encoder.tp, model.heads,
