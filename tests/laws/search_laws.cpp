@@ -93,7 +93,7 @@ TEST_CASE("no plan runs faster at alpha-beta or fits into less than its bounds s
   const Library library("");
   int compared = 0;
   for (std::uint32_t seed = 1; seed <= 12; ++seed) {
-    const TrainingSpace space(training_problem(seed), library, training_space(seed), false);
+    const TrainingSpace space(training_problem(seed), library, training_space(seed));
     StageProbes probes(space.scenario(), "");
     PassOrders orders;
     std::mt19937 random(seed);
@@ -117,7 +117,7 @@ TEST_CASE("no plan runs faster at alpha-beta or fits into less than its bounds s
 
 TEST_CASE("a stage counts once whoever asks first and for what") {
   const Library library("");
-  const TrainingSpace space(training_problem(1), library, training_space(1), false);
+  const TrainingSpace space(training_problem(1), library, training_space(1));
   StageProbes probes(space.scenario(), "");
   std::mt19937 random(1);
   const auto [degrees, bundle] = drawn_plan(space, space.groups(), random);
@@ -134,7 +134,7 @@ TEST_CASE("no level of bounds says more than a run at alpha-beta takes") {
   int compared = 0, away = 0, some = 0, close = 0;
   for (std::uint32_t seed = 1; seed <= 12; ++seed) {
     const TrainingSpace space(training_problem(seed, seed % 2 == 0), library,
-                              {"space", {{"/plan/pp/degree", {"2", "4"}}}}, false);
+                              {"space", {{"/plan/pp/degree", {"2", "4"}}}});
     const PlanScore score(SearchGoal::kStepTime, space.scenario());
     PlanBounds bounds(space, score, ""), with_network(space, score, "", idle_transfers);
     std::mt19937 random(seed);
@@ -171,7 +171,7 @@ TEST_CASE("single layers hold no more than stages and stages no more than the pl
   for (std::uint32_t seed = 1; seed <= 12; ++seed) {
     // Not yet of layers without experts, whose bound is up to a hundredth too large.
     if (seed % 5 == 0) continue;
-    const TrainingSpace space(training_problem(seed), library, training_space(seed), false);
+    const TrainingSpace space(training_problem(seed), library, training_space(seed));
     StageProbes probes(space.scenario(), "");
     RoomBound rooms(space.scenario(), probes);
     PassOrders orders;

@@ -1,5 +1,6 @@
 #include "workloads/cluster/checkpoints.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace moebius {
@@ -7,7 +8,8 @@ namespace moebius {
 namespace {
 
 Time time_for(Bytes bytes, ByteRate rate) {
-  return rate.value > 0 ? time_from_seconds(bytes / rate) : Time{};
+  constexpr double kNever = 1e9;  // s: longer than any run
+  return rate.value > 0 ? time_from_seconds(std::min(kNever, bytes / rate)) : Time{};
 }
 
 }  // namespace

@@ -119,6 +119,7 @@ ExpertWeights PopularityCourse::recorded(int layer, int step) const {
   constexpr double kMost = 1 - 1e-6;  // an expert of all tokens
   std::vector<double> weights;
   for (const double count : counts) weights.push_back(-std::log1p(-std::min(count / tokens, kMost)));
+  weights.resize(experts_);  // those that no row names: no token chose them
   return ExpertWeights(std::move(weights));
 }
 

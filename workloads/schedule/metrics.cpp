@@ -17,9 +17,9 @@ double seconds(std::int64_t ns) {
 
 // Kinds that no reverse pass has but to compute activations again.
 bool runs_forward_only(OpKind kind) {
-  constexpr std::array kKinds{OpKind::kGemm,   OpKind::kGroupedGemm, OpKind::kNorm,
-                              OpKind::kRotary, OpKind::kAttention,   OpKind::kActivation,
-                              OpKind::kGate,   OpKind::kPermute,     OpKind::kMlaKeys};
+  constexpr std::array kKinds{OpKind::kGemm,      OpKind::kGroupedGemm, OpKind::kNorm, OpKind::kRotary,
+                              OpKind::kAttention, OpKind::kActivation,  OpKind::kGate, OpKind::kPermute,
+                              OpKind::kUnpermute, OpKind::kMlaKeys};
   return std::find(kKinds.begin(), kKinds.end(), kind) != kKinds.end();
 }
 

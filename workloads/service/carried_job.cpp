@@ -118,10 +118,12 @@ ServingWorkload workload_of(const Scenario& scenario, const std::vector<TrafficR
 }
 
 // More pages than all requests could fill together make no difference, but take memory.
-std::int64_t most_pages(const std::vector<TrafficRequest>& requests, int page_tokens) {
+std::int64_t most_pages(const std::vector<TrafficRequest>& requests, const ReplicaRules& replica) {
   std::int64_t pages = 0;
-  for (const TrafficRequest& request : requests)
-    pages += pages_for(request.input_tokens + request.output_tokens, page_tokens);
+  for (const TrafficRequest& request : requests) {
+    const std::int64_t tokens = std::int64_t{request.input_tokens} + request.output_tokens;
+    pages += pages_for(std::max<std::int64_t>(tokens, replica.slot_tokens), replica.page_tokens);
+  }
   return pages;
 }
 
@@ -131,8 +133,9 @@ PoolRules carried_rules(const ServicePlan& service, const ServicePool& pool,
   ReplicaRules& replica = rules.instance.replica;
   // Pages that are carried out hold all layers.
   replica.pages /= replica.parts.all();
+  replica.host_pages /= replica.parts.all();
   replica.parts = {};
-  const std::int64_t most = most_pages(requests, replica.page_tokens);
+  const std::int64_t most = most_pages(requests, replica);
   replica.pages = std::min(replica.pages, most);
   replica.host_pages = std::min(replica.host_pages, most);
   rules.instance.host = {};

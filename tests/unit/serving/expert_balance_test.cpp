@@ -137,6 +137,31 @@ TEST_CASE(
   CHECK(imbalance(better) == Approx(2.0));
 }
 
+// Slots [A C | A B], A at 1, B at 0.6, C at 0.1: a second B in C's place would bring all of A upon rank 1.
+TEST_CASE("placing better counts where the load of a replica that goes will fall") {
+  const std::vector<double> loads{1.0, 0.6, 0.1};
+  const SlotExperts now{0, 2, 0, 1};
+  const auto fullest = [&](const SlotExperts& slots) {
+    const std::vector<double> ranks = loads_of_ranks(loads_of_slots(slots, loads, 2, TokenSplit::kEven), 2);
+    return *std::max_element(ranks.begin(), ranks.end());
+  };
+  CHECK(fullest(now) == Approx(1.1));
+  CHECK(fullest(better_placement(now, loads, 2, {.saved = 1e9, .moved = 1})) == Approx(1.0));
+}
+
+TEST_CASE("placing better makes loads by Zipf's law nearly even where moving costs nothing") {
+  constexpr int kExperts = 64, kSlots = 80, kRanks = 16;
+  std::vector<double> loads;
+  for (int e = 0; e < kExperts; ++e) loads.push_back(1.0 / (e + 1));
+  SlotExperts now;
+  for (int slot = 0; slot < kSlots; ++slot) now.push_back(slot % kExperts);
+  const auto imbalance = [&](const SlotExperts& slots) {
+    return imbalance_of(loads_of_ranks(loads_of_slots(slots, loads, kRanks, TokenSplit::kEven), kRanks));
+  };
+  CHECK(imbalance(now) > 2);
+  CHECK(imbalance(better_placement(now, loads, kRanks, {.saved = 1e12, .moved = 1})) < 1.3);
+}
+
 TEST_CASE("loads of a stated imbalance have it and add up to what a token uses") {
   std::vector<double> falling;  // slots of a rank halve; the sixth rank has most
   for (int slot = 0; slot < 64; ++slot) falling.push_back(std::ldexp(slot / 4 == 5 ? 1 : 0.5, -(slot % 4)));

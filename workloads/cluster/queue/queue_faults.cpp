@@ -226,7 +226,7 @@ void QueueRun::replace_nodes(QueuedRun& run) {
       return begin_stage(run, RunStage::kIsolating, *when - now_);
   }
   const int least = least_size(run);
-  const bool exchanged = missing > 0;
+  bool exchanged = false;
   while (missing > 0 && !map.can_place(static_cast<int>(missing), true) && run.size > least &&
          in_.steps.runs(run.shape, run.pool, run.size - 1)) {
     --run.size;
@@ -240,6 +240,7 @@ void QueueRun::replace_nodes(QueuedRun& run) {
     return;
   }
   if (missing > 0) {
+    exchanged = true;
     for (const NodeCards& held : map.place(static_cast<int>(missing), true)) run.nodes.push_back(held);
     hold(run, cards_of(run, run.size));
     disturb_neighbours(run.pool);

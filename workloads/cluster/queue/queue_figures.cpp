@@ -53,7 +53,7 @@ QueueOfCluster queue_of(const QueueInputs& inputs, int queue, const std::vector<
   of.name = inputs.plan.queues[queue].name;
   double quota = 0;
   for (const CardPool& pool : inputs.plan.pools)
-    quota += inputs.plan.queues[queue].quota * static_cast<double>(pool.all_cards());
+    quota += static_cast<double>(pool.quota(inputs.plan.queues[queue]));
   const double quota_time = quota * static_cast<double>(inputs.cluster.duration.ns);
   of.held = over(courses, [&](const QueueCourse& course) {
     return quota_time > 0 ? static_cast<double>(course.queues[queue].held()) / quota_time : 0;

@@ -48,23 +48,41 @@ class Betterment {
 
   void sum_up() {
     std::fill(ranks_.begin(), ranks_.end(), 0.0);
-    for (std::int32_t s = 0; s < static_cast<std::int32_t>(slots_.size()); ++s)
+    of_expert_.assign(loads_.size(), {});
+    for (std::int32_t s = 0; s < static_cast<std::int32_t>(slots_.size()); ++s) {
       ranks_[s / of_rank_] += load(s);
+      of_expert_[slots_[s]].push_back(s);
+    }
   }
 
-  // Gain of the pair of ranks: by how much the larger of their loads falls below the fullest one's.
+  // By how much the largest load of the ranks that change falls below the fullest one's.
   double gain_of(const Change& change, std::int32_t fullest) const {
-    const std::int32_t rank = change.other / of_rank_, expert = slots_[change.slot];
-    double own = ranks_[fullest], other = ranks_[rank];
-    if (change.repeats) {
-      const double part = loads_[expert] / (replicas_[expert] + 1);
-      own -= load(change.slot) - part;
-      other += part - load(change.other);
-    } else {
-      own += load(change.other) - load(change.slot);
-      other += load(change.slot) - load(change.other);
-    }
+    const std::int32_t rank = change.other / of_rank_;
+    if (change.repeats) return (ranks_[fullest] - fullest_repeated(change, fullest)) / moves(change);
+    const double own = ranks_[fullest] + load(change.other) - load(change.slot),
+                 other = ranks_[rank] + load(change.slot) - load(change.other);
     return (ranks_[fullest] - std::max(own, other)) / moves(change);
+  }
+
+  // The expert's load falls on one replica more, that of the one which goes on one fewer, wherever they
+  // stand.
+  double fullest_repeated(const Change& change, std::int32_t fullest) const {
+    const std::int32_t comes = slots_[change.slot], goes = slots_[change.other],
+                       rank = change.other / of_rank_;
+    const double part = loads_[comes] / (replicas_[comes] + 1), less = load(change.slot) - part,
+                 more = loads_[goes] / (replicas_[goes] - 1) - load(change.other);
+    const auto load_of = [&](std::int32_t at) {
+      double sum = ranks_[at] + (at == rank ? part - load(change.other) : 0);
+      for (const std::int32_t slot : of_expert_[goes])
+        if (slot != change.other && slot / of_rank_ == at) sum += more;
+      for (const std::int32_t slot : of_expert_[comes])
+        if (slot / of_rank_ == at) sum -= less;
+      return sum;
+    };
+    double most = std::max(load_of(fullest), load_of(rank));
+    for (const std::int32_t slot : of_expert_[goes])
+      if (slot != change.other) most = std::max(most, load_of(slot / of_rank_));
+    return most;
   }
 
   Change best() const {
@@ -100,6 +118,7 @@ class Betterment {
   std::int32_t of_rank_;
   std::vector<std::int32_t> replicas_;
   std::vector<double> ranks_;
+  std::vector<std::vector<std::int32_t>> of_expert_;  // slots
   double mean_;
 };
 

@@ -40,7 +40,7 @@ void Replica::expect(std::int32_t prompt) {
 }
 
 ReplicaLoad Replica::load() const {
-  return {.waiting = static_cast<std::int64_t>(waiting_.size()),
+  return {.waiting = static_cast<std::int64_t>(waiting_.size() + swapped_.size()),
           .running = occupied_,
           .prompt_tokens = waiting_tokens_,
           .context_tokens = context_,

@@ -127,8 +127,6 @@ void ServingSystem::State::first_token(std::int32_t id, Time shown) {
   }
   request.moments.first_token = request.moments.handed_over = shown;
   request.prefilled = now;
-  if (request.forecast.ns > 0)
-    forecasts.add(request.forecast, shown + way_back(request.prefill) - request.moments.arrival);
   if (!rules.transfer.brings_first_token) learn_first_token(id);
   if (!only_prefills && pool_of(request.prefill).role == PoolRole::kPrefill && request.moments.output > 1)
     hand_over(id);
@@ -141,9 +139,11 @@ Time ServingSystem::State::way_back(const Location& at) const {
 // Whoever goes by forecasts learns what became of them.
 void ServingSystem::State::learn_first_token(std::int32_t id) {
   const LiveRequest& request = live[id];
-  if (rules.router != RouterPolicy::kSlaAware || request.forecast.ns == 0) return;
+  if (request.forecast.ns == 0) return;
   const RequestMoments& moments = request.moments;
   const Time came = moments.first_token + way_back(request.prefill) - moments.arrival;
+  forecasts.add(request.forecast, came);
+  if (rules.router != RouterPolicy::kSlaAware) return;
   router->first_token(request.prefill.pool, rules.classes[moments.service_class], came, request.forecast,
                       now);
 }

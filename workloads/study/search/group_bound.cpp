@@ -29,7 +29,8 @@ GroupBound::Layer GroupBound::beyond(const Layer& whole, const Layer& part) {
   return rest;
 }
 
-// Where passes run in pairs, a reverse pass in two parts does the work of a whole one, which is what is lowered.
+// Where passes run in pairs, a reverse pass in two parts does the work of a whole one, which is what is
+// lowered.
 GroupBound::Layer GroupBound::layer_of(const TrainingPlan& plan, const TrainingWorkload& workload,
                                        const StageSlice& slice, Costing costing) {
   const std::shared_ptr<const ChunkFacts> facts = probes_.part(plan, workload, slice, costing, false);
@@ -37,8 +38,8 @@ GroupBound::Layer GroupBound::layer_of(const TrainingPlan& plan, const TrainingW
   layer.forward = facts->forward.span();
   layer.backward = facts->backward.span() + facts->inputs.span() + facts->weights.span();
   for (int lane = 0; lane < kNumLanes; ++lane)
-    layer.lanes[lane] = facts->forward.lanes[lane] + facts->backward.lanes[lane] +
-                        facts->inputs.lanes[lane] + facts->weights.lanes[lane];
+    layer.lanes[lane] = facts->forward.lanes[lane] + facts->backward.lanes[lane] + facts->inputs.lanes[lane] +
+                        facts->weights.lanes[lane];
   return layer;
 }
 
@@ -65,7 +66,8 @@ GroupBound::Parts GroupBound::parts_of(const TrainingPlan& given, const Training
     plan.offload.activations = false;
   }
   const int dense = first_run(model, false, 1), moe = first_run(model, true, 1);
-  // What has no experts does not know how they are spread; the head has some where modules predict tokens ahead.
+  // What has no experts does not know how they are spread; the head has some where modules predict tokens
+  // ahead.
   TrainingPlan alike = plan;
   alike.ep = alike.expert_tp = 1;
   alike.nodes_per_token = 0;
@@ -97,6 +99,7 @@ std::shared_ptr<const GroupBound::Parts> GroupBound::known_parts(const TrainingP
                 coarse ? 0 : plan.nodes_per_token,
                 plan.offload.activations,
                 split_alone(plan),
+                plan.sequence_parallel,
                 switches};
   {
     const std::lock_guard lock(mutex_);

@@ -18,11 +18,11 @@ class GroupBound {
 
   // Of a legal plan, by several threads. Passes of one stage follow each other on its rank, a pass lasts at
   // least as long as its layers one after the other, each part of a reverse pass in two; where the schedule
-  // runs passes in pairs, as long as any lane is busy with both. A rank begins when the first microbatch has come to it, and where reverse passes
-  // are whole, the stages before it end after it. Activations that go to the host keep its copies busy at
-  // least as long as those of all groups of layers of a stage but the last take both ways; how passes wait for
-  // them is left out.
-  // `switches`: a number of what the plan has beside its degrees, for remembering.
+  // runs passes in pairs, as long as any lane is busy with both. A rank begins when the first microbatch has
+  // come to it, and where reverse passes are whole, the stages before it end after it. Activations that go to
+  // the host keep its copies busy at least as long as those of all groups of layers of a stage but the last
+  // take both ways; how passes wait for them is left out. `switches`: a number of what the plan has beside
+  // its degrees, for remembering.
   struct Least {
     double seconds = 0, busy = 0;  // of a step; of computing, mean over ranks
   };
@@ -42,11 +42,11 @@ class GroupBound {
   };
   static Layer beyond(const Layer& whole, const Layer& part);  // what one has that the other has not
   struct Parts {
-    Layer dense, moe;       // a layer
-    Layer embedding, head;  // beside a layer of their stage
+    Layer dense, moe;                         // a layer
+    Layer embedding, head;                    // beside a layer of their stage
     double dense_copies = 0, moe_copies = 0;  // seconds of a layer's activations to the host and back
   };
-  using Key = std::array<int, 13>;
+  using Key = std::array<int, 14>;
   Layer layer_of(const TrainingPlan& plan, const TrainingWorkload& workload, const StageSlice& slice,
                  Costing costing = Costing::kAllCores);
   Parts parts_of(const TrainingPlan& plan, const TrainingWorkload& workload, bool coarse);

@@ -45,7 +45,8 @@ bool PlanBounds::hold() const {
 double PlanBounds::of_group(const PlanDegrees& degrees, bool coarse) {
   double least = std::numeric_limits<double>::infinity();
   int last = -1;
-  for (const int bundle : *space_.legal_bundles(degrees)) {
+  const auto legal = space_.legal_bundles(degrees);
+  for (const int bundle : *legal) {
     const int kind = space_.kinds()[bundle];
     if (kind == last) continue;
     last = kind;

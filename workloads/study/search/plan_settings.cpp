@@ -34,11 +34,16 @@ TrainingPlan read_plan(const Document& document) {
   return scenario.plan;
 }
 
-// Copies between tensors and shards of them are for plans that shard more than states.
-bool shards_states_alone(const Document& base, const std::vector<Assignment>& settings) {
+std::string zero_of(const Document& base, const std::vector<Assignment>& settings) {
   std::string zero = text_at(base, "/plan/dp/zero");
   for (const Assignment& change : settings)
     if (change.pointer == "/plan/dp/zero") zero = change.value;
+  return zero;
+}
+
+// Copies between tensors and shards of them are for plans that shard more than states.
+bool shards_states_alone(const Document& base, const std::vector<Assignment>& settings) {
+  const std::string zero = zero_of(base, settings);
   return zero != "2" && zero != "3";
 }
 
@@ -112,6 +117,9 @@ std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<Study
     always.push_back({"/plan/pp/slicing", "\"balanced\""});
   if (!text_at(base, "/plan/dp/shard").empty()) always.push_back({"/plan/dp/shard", "0"});
   const bool copies = !text_at(base, "/plan/dp/buffers").empty();
+  const auto varies = [&](const StudyAxis& axis) { return axis.pointer == "/plan/dp/overlap_weights"; };
+  const bool overlaps =
+      text_at(base, "/plan/dp/overlap_weights") == "true" && std::none_of(axes.begin(), axes.end(), varies);
   std::size_t count = 1;
   for (const StudyAxis& axis : axes) count *= axis.values.size();
   constexpr std::size_t kMost = 100'000;
@@ -129,6 +137,10 @@ std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<Study
     }
     if (copies && shards_states_alone(base, bundle.settings))
       bundle.settings.push_back({"/plan/dp/buffers", "\"in-place\""});
+    // Weights are gathered beside a step where its shards are of states alone, or of gradients.
+    const std::string zero = zero_of(base, bundle.settings);
+    if (overlaps && zero != "1" && zero != "2")
+      bundle.settings.push_back({"/plan/dp/overlap_weights", "false"});
     Document document = neutral;
     try {
       for (const Assignment& change : bundle.settings) set_at_pointer(document, change.pointer, change.value);

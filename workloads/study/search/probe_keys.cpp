@@ -17,6 +17,8 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
   key += fmt::format("{} {} {} {} {} {} {} {}|", bit(p.separate_accumulation), bit(p.loss),
                      bit(p.eager_elementwise), bit(p.separate_norm_grad), bit(p.separate_update),
                      bit(p.attention), bit(p.launch), p.fusions.size());
+  key += fmt::format("{} {} {} {}|", bit(p.separate_routing), bit(p.expert_by_expert), bit(p.clip > 0),
+                     bit(p.cut_messages));
   key += fmt::format("{} {} {} {}|{} {} {} {} {}|", bit(p.recompute), p.recompute_layers, p.recompute_every,
                      bit(p.recompute_whole), bit(p.overlap_dispatch_combine), bit(p.overlap_tensor_gradients),
                      bit(p.overlap_two_batch), p.communication_sms, p.tensor_sms);

@@ -135,6 +135,7 @@ std::shared_ptr<const RoomBound::Parts> RoomBound::known_parts(const TrainingPla
                 plan.tp_chunks,
                 plan.ep,
                 plan.cp,
+                plan.sequence_parallel,
                 static_cast<int>(workload.micro_batch),
                 switches};
   {

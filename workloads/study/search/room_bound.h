@@ -44,7 +44,7 @@ class RoomBound {
     Layer dense, moe;       // a layer
     Layer embedding, head;  // beside a layer of their stage
   };
-  using Key = std::array<int, 9>;
+  using Key = std::array<int, 10>;
   using Schedule = std::tuple<int, int, int, int, bool>;
   Layer one_more(const TrainingPlan& plan, const TrainingWorkload& workload, bool moe);
   Parts parts_of(const TrainingPlan& plan, const TrainingWorkload& workload);

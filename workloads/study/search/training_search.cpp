@@ -17,7 +17,7 @@ class TrainingSearch {
   TrainingSearch(const Document& base, const SpaceFile& given, const SearchRequest& request)
       : request_(request),
         base_(base),
-        space_(base, *request.library, given, request.goal != SearchGoal::kStepTime),
+        space_(base, *request.library, given),
         score_(request.goal, space_.scenario()),
         bounds_(space_, score_, request.data, request.transfers),
         bounded_(request.prune && bounds_.hold()) {
@@ -143,7 +143,8 @@ class TrainingSearch {
     const PlanDegrees& degrees = groups_[entry.group].degrees;
     SearchNext next;
     std::set<int> variants;
-    for (const int bundle : *space_.legal_bundles(degrees)) {
+    const auto legal = space_.legal_bundles(degrees);
+    for (const int bundle : *legal) {
       if (!bounded_) {
         next.entries.push_back({0, 0, kRun, entry.group, bundle});
         continue;
@@ -158,7 +159,8 @@ class TrainingSearch {
 
   std::vector<int> of_variant(const SearchEntry& entry) const {
     std::vector<int> bundles;
-    for (const int bundle : *space_.legal_bundles(groups_[entry.group].degrees)) {
+    const auto legal = space_.legal_bundles(groups_[entry.group].degrees);
+    for (const int bundle : *legal) {
       if (space_.variants()[bundle] == space_.variants()[entry.bundle]) bundles.push_back(bundle);
     }
     return bundles;

@@ -36,11 +36,10 @@ struct TrainingSpace::Choices {
   std::vector<bool> rows_cut, tensor_overlap;
 };
 
-TrainingSpace::TrainingSpace(Document base, const Library& library, const SpaceFile& given, bool fewer)
+TrainingSpace::TrainingSpace(Document base, const Library& library, const SpaceFile& given)
     : base_(std::move(base)),
       scenario_(read_scenario(base_, library.hardware, library.models)),
-      given_(given),
-      fewer_(fewer) {
+      given_(given) {
   devices_ = static_cast<int>(devices_for_ranks(scenario_));
   node_ = scenario_.cluster->pools.front().node.accelerators;
   read_bundles(given);
@@ -159,11 +158,12 @@ void TrainingSpace::number_extras(const std::set<std::string>& switches) {
 bool TrainingSpace::divides(const PlanDegrees& d) const {
   const Model& model = scenario_.model;
   const std::int64_t replica = std::int64_t{d.tp} * d.cp * d.pp;
-  if (devices_ % replica != 0 || replica * std::max(1, d.dp) > devices_) return false;
+  if ((d.dp == 0 && devices_ % replica != 0) || replica * std::max(1, d.dp) > devices_) return false;
   const int dp = d.dp > 0 ? d.dp : static_cast<int>(devices_ / replica);
   const int stage = d.tp * d.cp * dp;
   const StagePlacement placement(d.schedule, d.pp, d.chunks);
-  if (placement.stages() > model.layers || (d.pp == 1 && placement.chunks() > 1)) return false;
+  const int ends = scenario_.plan.slicing == Slicing::kEvenWithEnds ? 2 : 0;
+  if (placement.stages() > model.layers + ends || (d.pp == 1 && placement.chunks() > 1)) return false;
   if (placement.both_ways() && d.pp % 2 != 0) return false;
   if (stage % (d.ep * d.expert_tp) != 0) return false;
   if (scenario_.plan.uneven_batches()) return true;
@@ -192,17 +192,23 @@ void TrainingSpace::set_degrees(const PlanDegrees& d, TrainingPlan& plan) const 
   plan.dp = d.dp;
 }
 
-// Switches that change nothing count in one position only.
-bool TrainingSpace::distinct(const PlanDegrees& d, const TrainingPlan& plan) const {
+// Of dense weights or of experts.
+bool TrainingSpace::has_replicas(const PlanDegrees& d) const {
   const std::int64_t replica = std::int64_t{d.tp} * d.cp * d.pp;
   const std::int64_t dp = d.dp > 0 ? d.dp : devices_ / replica;
-  const bool replicas = dp * d.cp > 1;
-  if (!replicas && (plan.zero > 0 || !plan.overlap_gradients)) return false;
+  const bool of_experts =
+      scenario_.model.experts.routed > 0 && std::int64_t{d.tp} * d.cp * dp > std::int64_t{d.ep} * d.expert_tp;
+  return dp * d.cp > 1 || of_experts;
+}
+
+// Switches that change nothing count in one position only.
+bool TrainingSpace::distinct(const PlanDegrees& d, const TrainingPlan& plan) const {
+  if (!has_replicas(d) && (plan.zero > 0 || !plan.overlap_gradients)) return false;
   if (plan.zero >= 2 && !plan.overlap_gradients) return false;
   const bool moe = scenario_.model.experts.routed > 0;
-  if (moe && d.ep == 1 && !plan.overlap_dispatch_combine) return false;
+  if (moe && d.ep * d.expert_tp == 1 && !plan.overlap_dispatch_combine) return false;
   const bool can_pair = d.schedule == PipelineKind::k1F1B || d.schedule == PipelineKind::kInterleaved;
-  return !plan.overlap_two_batch || (can_pair && d.ep > 1);
+  return !plan.overlap_two_batch || (can_pair && d.ep * d.expert_tp > 1);
 }
 
 TrainingSpace::Legal TrainingSpace::plan_of(const PlanDegrees& degrees, int bundle) const {
@@ -243,8 +249,6 @@ TrainingSpace::Legal TrainingSpace::checked(const PlanDegrees& degrees, const Tr
 }
 
 TrainingSpace::Shape TrainingSpace::shape_of(const PlanDegrees& d) const {
-  const std::int64_t replica = std::int64_t{d.tp} * d.cp * d.pp;
-  const std::int64_t dp = d.dp > 0 ? d.dp : devices_ / replica;
   return {static_cast<int>(d.schedule),
           d.tp > 1,
           d.tp > 1 && d.rows_cut,
@@ -253,7 +257,7 @@ TrainingSpace::Shape TrainingSpace::shape_of(const PlanDegrees& d) const {
           d.expert_tp > 1,
           d.cp > 1,
           d.ep > 1,
-          dp * d.cp > 1};
+          has_replicas(d)};
 }
 
 TrainingSpace::Bundles TrainingSpace::legal_with(const PlanDegrees& degrees, int extra) const {

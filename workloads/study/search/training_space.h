@@ -51,11 +51,11 @@ class TrainingSpace {
   // - tensor-parallel degrees of attention: numbers that divide the devices of a node, dense MLPs the same,
   //   experts likewise, with sequence parallelism and without; pipeline ranks up to the number of layers,
   //   each schedule, 2 to 8 stages a rank of "interleaved"; expert-parallel degrees that divide the experts;
-  //   context degrees 1 to 16; 1 to 8 sequences a microbatch; all devices (with `fewer`, also a half, a
-  //   quarter, an eighth of them);
+  //   context degrees 1 to 16; 1 to 8 sequences a microbatch; all devices, or as many as a data-parallel
+  //   degree that is given comes to;
   // - zero, overlap of gradients, recomputation, offload, overlap of dispatch and combine, two batches.
   // Everything else is the scenario's own: number formats, kernels, how attention spreads over context ranks.
-  TrainingSpace(Document base, const Library& library, const SpaceFile& given, bool fewer);
+  TrainingSpace(Document base, const Library& library, const SpaceFile& given);
 
   const Scenario& scenario() const { return scenario_; }
   const std::vector<PlanBundle>& bundles() const { return bundles_; }
@@ -93,6 +93,7 @@ class TrainingSpace {
   Shape shape_of(const PlanDegrees& degrees) const;
   void number_bundles();
   bool divides(const PlanDegrees& degrees) const;
+  bool has_replicas(const PlanDegrees& degrees) const;
   bool distinct(const PlanDegrees& degrees, const TrainingPlan& bundle) const;
   void read_bundles(const SpaceFile& given);
   void check_given(const SpaceFile& given) const;
@@ -109,7 +110,6 @@ class TrainingSpace {
   Document base_;
   Scenario scenario_;  // as the base says
   SpaceFile given_;
-  bool fewer_;
   std::vector<std::string> shown_;  // pointers of given_text()
   int devices_ = 0, node_ = 1;
   std::vector<PlanBundle> bundles_;

@@ -161,7 +161,8 @@ TensorId LayerWriter::quantised(TensorId x, DType dtype, bool for_product) {
   if (element_bytes(dtype) >= 2 || original.dtype == dtype) return x;
   const bool both_ways = for_product && builder().scaling != Scaling::kBlock;
   for (const auto& [copy, source] : pass_.quantised_from) {
-    if (source == x && (!both_ways || pass_.columns_of.count(copy) > 0)) return copy;
+    const bool same_format = builder().tensor(copy).dtype == dtype;
+    if (source == x && same_format && (!both_ways || pass_.columns_of.count(copy) > 0)) return copy;
   }
   const TensorId copy = builder().transient(original.rows, original.columns, dtype, original.role);
   pass_.quantised_from[copy] = x;

@@ -355,8 +355,9 @@ void cut_message(Op& send, const TrainingPlan& plan, int member) {
 }
 
 int capacity_of(const TrainingPlan& plan, const Experts& experts, std::int64_t tokens) {
+  constexpr double kRounding = 1e-12;  // 100 x 1.1 are 110
   const double mean = static_cast<double>(tokens * experts.active) / experts.routed;
-  return static_cast<int>(std::ceil(mean * plan.capacity));
+  return static_cast<int>(std::ceil(mean * plan.capacity * (1 - kRounding)));
 }
 
 RoutePtr RouteCache::get(RouteSpec spec) {

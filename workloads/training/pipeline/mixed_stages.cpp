@@ -91,15 +91,25 @@ double peak_of_devices(const Cluster& cluster, int ranks) {
 }
 
 void judge_by_class(const Cluster& cluster, const Layout& layout, MemoryReport& report) {
-  double most = 0;
+  double most = 0, most_of_host = 0;
   for (std::size_t i = 0; i < report.classes.size(); ++i) {
     for (const std::int32_t rank : layout.classes[i].ranks) {
-      const Bytes capacity = cluster.pool_of(layout.device_of_rank[rank]).accelerator.memory;
-      const double share = report.classes[i].peak / capacity;
-      if (share <= most) continue;
-      most = share;
-      report.worst_class = static_cast<int>(i);
-      report.capacity = capacity;
+      const Pool& pool = cluster.pool_of(layout.device_of_rank[rank]);
+      const Bytes capacity = pool.accelerator.memory, room = capacity - report.reserve;
+      const double share = report.classes[i].peak / std::max(room, Bytes{1});
+      if (share > most) {
+        most = share;
+        report.worst_class = static_cast<int>(i);
+        report.capacity = capacity;
+      }
+      // Of the node's memory what a device has of it.
+      const Bytes host = pool.node.host_memory / std::max(1, pool.node.accelerators);
+      const double of_host = total(report.classes[i].on_host) / std::max(host, Bytes{1});
+      if (of_host > most_of_host) {
+        most_of_host = of_host;
+        report.worst_on_host = static_cast<int>(i);
+        report.host_capacity = host;
+      }
     }
   }
 }

@@ -207,6 +207,7 @@ Bytes total(const MemoryByKind& memory) {
 }
 
 Bytes MemoryReport::host_peak() const {
+  if (worst_on_host >= 0) return total(classes[worst_on_host].on_host);
   Bytes most = {};
   for (const ClassMemory& memory : classes) most = std::max(most, total(memory.on_host));
   return most;

@@ -30,6 +30,7 @@ struct ClassMemory {
 struct MemoryReport {
   std::vector<ClassMemory> classes;
   int worst_class = 0;
+  int worst_on_host = -1;    // whose host memory is fullest, where nodes differ; -1: the one that needs most
   Bytes capacity = {};       // of one device
   Bytes reserve = {};        // of it, what the step's tensors leave to others: context, libraries, fragments
   Bytes host_capacity = {};  // of one device's share of its node

@@ -15,10 +15,10 @@ namespace {
 using OpPlace = std::pair<std::int32_t, std::int32_t>;  // sequence, op
 constexpr OpPlace kNone{-1, -1};
 
+// -1: it computes nothing, as the reverse pass of a stage of which all is frozen.
 std::int32_t last_compute(const Fragment& fragment) {
   auto i = static_cast<std::int32_t>(fragment.ops.size()) - 1;
   while (i >= 0 && fragment.ops[i].lane != Lane::kCompute) --i;
-  CHECK(i >= 0, fmt::format("\"{}\" computes nothing", fragment.name));
   return i;
 }
 
@@ -44,7 +44,7 @@ std::vector<Follow> waits_of_ops(const Fragment& optimizer, const std::vector<Is
   std::vector<Follow> follows;
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(optimizer.ops.size()); ++i) {
     const Op& op = optimizer.ops[i];
-    if (op.lane != Lane::kCompute && op.num_dependencies == 0)
+    if (computed >= 0 && op.lane != Lane::kCompute && op.num_dependencies == 0)
       follows.push_back({i, last.sequence, computed});
     if (op.lane == Lane::kDataComm) continue;  // behind the sums already
     OpPlace sum = kNone;
@@ -73,15 +73,18 @@ void wait_for_host_copies(const IssuedPass& forward, Submission& reverse) {
   std::map<std::uint32_t, std::int32_t> copies;  // by key: the op
   for (std::int32_t i = 0; i < op_count(*forward.fragment); ++i) {
     const Op& op = forward.fragment->ops[i];
-    for (int j = 0; op.kind == OpKind::kCopyToHost && j < op.num_outputs; ++j)
-      copies[forward.fragment->tensors[forward.fragment->output(op, j)].key] = i;
+    for (int j = 0; op.kind == OpKind::kCopyToHost && j < op.num_outputs; ++j) {
+      const Tensor& kept = forward.fragment->tensors[forward.fragment->output(op, j)];
+      if (kept.scope == Scope::kMicrobatch) copies[kept.key] = i;
+    }
   }
   for (std::int32_t i = 0; i < op_count(*reverse.fragment); ++i) {
     const Op& op = reverse.fragment->ops[i];
     if (op.kind != OpKind::kCopyFromHost) continue;
     std::int32_t last = -1;
     for (int j = 0; j < op.num_inputs; ++j) {
-      const auto copy = copies.find(reverse.fragment->tensors[reverse.fragment->input(op, j)].key);
+      const Tensor& kept = reverse.fragment->tensors[reverse.fragment->input(op, j)];
+      const auto copy = kept.scope == Scope::kMicrobatch ? copies.find(kept.key) : copies.end();
       if (copy != copies.end()) last = std::max(last, copy->second);
     }
     if (last >= 0) reverse.follows.push_back({i, forward.sequence, last});

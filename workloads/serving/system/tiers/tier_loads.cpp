@@ -169,11 +169,12 @@ std::int64_t TierState::decide(std::int32_t replica, const PromptAsk& ask) {
   return chosen;
 }
 
-// They count as used where they are; an exclusive tier gives them away. What comes from afar stays in host
-// memory on its way, if that keeps copies.
+// They count as used where they are, the first of a chain last: without it those behind it are never found
+// again. An exclusive tier gives them away. What comes from afar stays in host memory on its way, if that
+// keeps copies.
 void TierState::use(std::int32_t replica, const PromptAsk& ask, const LoadedBlocks& loaded) {
   const std::int32_t home = rules.node_of[replica];
-  for (std::int64_t i = 0; i < loaded.blocks; ++i) {
+  for (std::int64_t i = loaded.blocks; i-- > 0;) {
     const FoundBlock at = found[i];
     NodeTiers& node = nodes[at.node];
     const bool dram = at.source == BlockSource::kDram || at.source == BlockSource::kRemoteDram;

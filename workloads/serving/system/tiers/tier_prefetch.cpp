@@ -12,7 +12,9 @@ bool TierState::may_start(std::int32_t id, Time now) const {
 void TierState::release(std::int32_t id) {
   const auto at = waiting.find(id);
   if (at == waiting.end()) return;
-  for (const std::int32_t slot : at->second.slots) nodes[at->second.node].dram.free(slot);
+  // The first of the chain is the last to go: see use().
+  for (auto slot = at->second.slots.rbegin(); slot != at->second.slots.rend(); ++slot)
+    nodes[at->second.node].dram.free(*slot);
   waiting.erase(at);
 }
 
