@@ -140,3 +140,8 @@ TEST_CASE("what is never saved has no interval") {
   CHECK(refusal(kTime + R"(, "checkpoint": {"policy": "none", "interval": "1 h"})", kJob) ==
         R"(c.json:4: /operations/checkpoint/interval: "interval" counts only with a policy that saves)");
 }
+
+TEST_CASE("what another key says already is not said twice") {
+  CHECK_THAT(refusal(kTime, kJob + R"(, "bytes_per_parameter": 2)"),
+             Catch::EndsWith(R"(/jobs/0/bytes_per_parameter: "bytes_per_parameter" counts only with model)"));
+}

@@ -236,6 +236,8 @@ ClusterJob read_job_keys(Section& section, const ModelCatalog* models, std::stri
   const std::string state = section.text("state", "", "instead of `model`: bytes of a checkpoint");
   if (!model.empty() && !state.empty())
     section.place_of("state").fail("expected \"model\" or \"state\", found both");
+  section.allow_only("tokens_per_s", steps.empty(), "step_time");
+  section.allow_only("bytes_per_parameter", state.empty(), "model");
   if (models != nullptr && !model.empty()) {
     Value name;
     name.kind = Value::Kind::kString;

@@ -146,8 +146,12 @@ JobShape read_shape(Section& row, const NamesOfPlan& known, const ModelCatalog* 
   row.finish();
   if (models == nullptr) return shape;
   shape.queue = index_of(queue, known.queues, row.place_of("queue"), "a queue");
-  for (const std::string& name : pools)
-    shape.pools.push_back(index_of(name, known.pools, row.place_of("pools"), "a pool"));
+  for (const std::string& name : pools) {
+    const int pool = index_of(name, known.pools, row.place_of("pools"), "a pool");
+    if (std::find(shape.pools.begin(), shape.pools.end(), pool) != shape.pools.end())
+      row.place_of("pools").fail(fmt::format("expected each pool once, found \"{}\" twice", name));
+    shape.pools.push_back(pool);
+  }
   for (std::size_t i = 0; pools.empty() && i < known.pools.size(); ++i)
     shape.pools.push_back(static_cast<int>(i));
   if (shape.sizes.empty()) row.place_of("sizes").fail("expected at least one size, found none");
