@@ -34,7 +34,7 @@ void upper_windows(HfKeys& keys, Model& model);
 QkNorm head_norm(HfKeys& keys);
 void all_heads_norm(HfKeys& keys, Model& model);
 
-// "scoring_func"; one that a Model cannot say makes it unsupported.
+// What `key` says; scores that a Model cannot say make it unsupported.
 void gate_score(HfKeys& keys, Model& model, std::string_view key, GateScore otherwise);
 
 // Of each head so much turns, which newer configurations say among rope_parameters.

@@ -154,8 +154,7 @@ std::string problem_of_tiers(const FabricSpec& spec, const std::vector<FabricPoo
     return fmt::format("{} leaves of a plane under one pod, but a spine switch of {} ports joins {}",
                        leaves_of_pod, spec.switch_ports, spec.switch_ports);
   const int pods = ceil_div(layout.region_groups, layout.pod_groups);
-  const double up = count_of_uplinks(spec.core_by_uplinks ? spec.spine_uplinks : 0, leaves_of_pod,
-                                     spec.core_by_uplinks ? 1 : spec.core_oversubscription);
+  const double up = count_of_uplinks(spec.spine_uplinks, leaves_of_pod, spec.core_oversubscription);
   if (pods > 1 && leaves_of_pod + up > spec.switch_ports)
     return fmt::format(
         "{} leaves of a plane under one pod and {:.0f} uplinks to the core, but a spine switch has {} ports: "

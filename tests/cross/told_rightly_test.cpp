@@ -65,6 +65,8 @@ TEST_CASE("on the native network what would help is said to be told elsewhere") 
       succeeded("run " + test::scenario_file("smoke/moe-layer.json") + " --detail native --explain");
   CHECK_THAT(run.out, Catch::Contains("what would help: told at --detail fluid"));
   CHECK_THAT(run.out, !Catch::Contains("not possible"));
+  const Document told = explained("smoke/moe-layer.json", "--detail native");
+  CHECK(told.root.find("explain")->find("untried") != nullptr);
 }
 
 // Rollout, scoring and training in turns: more than thrice the training alone.

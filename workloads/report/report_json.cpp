@@ -235,15 +235,15 @@ Json advice_json(const Advice& advice) {
     causes.push_back({{"cause", cause.name}, {"seconds", cause.seconds}});
   for (const TriedSwitch& tried : advice.switches) {
     Json row = {{"switch", tried.name}, {"set", tried.sets}};
-    if (tried.refusal.empty()) {
-      row["step_time_s"] = tried.step_time_s, row["gain"] = tried.gain;
-      if (!tried.lacks.empty()) row["lacks"] = tried.lacks;
-    } else {
-      row["refusal"] = tried.refusal;
-    }
+    const bool ran = tried.refusal.empty();
+    if (ran) row["step_time_s"] = tried.step_time_s, row["gain"] = tried.gain;
+    if (ran && !tried.lacks.empty()) row["lacks"] = tried.lacks;
+    if (!ran) row["refusal"] = tried.refusal;
     switches.push_back(row);
   }
-  return {{"causes", causes}, {"switches", switches}};
+  Json explain = {{"causes", causes}, {"switches", switches}};
+  if (!advice.untried.empty()) explain["untried"] = advice.untried;
+  return explain;
 }
 
 Json body(const Report& report) {
