@@ -257,7 +257,7 @@ void Machine::finish(std::int32_t index) {
     lane.lag = {};
     if (!governors_.empty()) draw_for_transfer(lane, live);
   } else {
-    if (!governors_.empty()) governors_[chip].ended(lane.cost->energy, lane.clock, lane.start, now_);
+    if (!governors_.empty()) draw(live.rank_class, lane.cost->energy, lane.clock, lane.start);
     if (lane.cost->mean < 1)
       lane.lag.ns +=
           static_cast<std::int64_t>((1 - lane.cost->mean) * static_cast<double>((now_ - lane.start).ns));

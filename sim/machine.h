@@ -151,6 +151,7 @@ class Machine {
   void end_work(std::int32_t holder);
   void end_part(std::int32_t meeting);
   void end_transfer(std::int32_t meeting);
+  void draw(std::int32_t rank_class, const OpEnergy& energy, double clock, Time start);
   void draw_for_transfer(const LaneState& lane, const Live& live);
   void finish(std::int32_t lane);
   bool goes_on(std::int32_t lane, std::int32_t op) const;

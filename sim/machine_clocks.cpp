@@ -51,6 +51,13 @@ void Machine::begin_clocks(const std::vector<BoardPast>& pasts) {
     governors_[i].begin(pasts.empty() ? BoardPast{} : pasts[i], now_);
 }
 
+// Until now.
+void Machine::draw(std::int32_t rank_class, const OpEnergy& energy, double clock, Time start) {
+  PowerGovernor& governor = governors_[chip_of_class_[rank_class]];
+  governor.ended(energy, clock, start, now_);
+  recorder_.drew(rank_class, joules_at(energy, clock, governor.power()));
+}
+
 // The memory behind what came and went; the wires themselves are not counted.
 void Machine::draw_for_transfer(const LaneState& lane, const Live& live) {
   const Op& op = live.use->fragment->ops[lane.op];
@@ -59,8 +66,8 @@ void Machine::draw_for_transfer(const LaneState& lane, const Live& live) {
   const std::size_t ranks = alone ? 1 : layout_.classes[live.rank_class].group(op.group).ranks.size();
   const double bytes =
       counted > 0 ? counted : bytes_of_transfer(op.kind, op.payload.value, static_cast<int>(ranks));
-  PowerGovernor& governor = governors_[chip_of_class_[live.rank_class]];
-  governor.ended({.steady = governor.power().joule_per_byte * bytes}, 1, lane.work_start, now_);
+  const double each = governors_[chip_of_class_[live.rank_class]].power().joule_per_byte;
+  draw(live.rank_class, {.steady = each * bytes}, 1, lane.work_start);
 }
 
 }  // namespace moebius

@@ -126,6 +126,7 @@ bool PowerGovernor::repeat(Time now) {
 
 // Two ops beside each other may follow the clock at once: then all of the time does.
 double PowerGovernor::clock_at_limit(const Past& past) const {
+  if (power_.limit <= 0) return 1;
   const double dynamic = power_.limit - power_.idle;
   // Mostly nothing ran below the full clock and the limit is far: then c = 1 without a division.
   if (past.full_seconds == past.clocked_seconds && past.clocked + past.steady < dynamic * kWindow * 0.999)

@@ -126,7 +126,7 @@ std::string cost(const Figures& figures) {
                   cell(figures, "cost.usd_per_million_output_tokens"), ""});
   std::string text = fmt::format("<p>{} an hour", cell(figures, "cost.usd_per_hour"));
   if (figures.number("cost.joules_per_output_token"))
-    text += fmt::format("; {} a token out: an estimate, TDP while busy, and what nodes take",
+    text += fmt::format("; {} a token out: an estimate, with what nodes take",
                         cell(figures, "cost.joules_per_output_token"));
   return text + "</p>\n" +
          table({"pool", "an hour of a device", "in all", "of it idle", "a million tokens in",

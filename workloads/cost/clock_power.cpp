@@ -86,15 +86,16 @@ ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& prof
   const Profile* known = profile_with_power(profiles);
   const bool has_peak =
       std::any_of(chip.peak.begin(), chip.peak.end(), [](FlopRate peak) { return peak.value > 0; });
-  if (known == nullptr || full_clock_energy(chip, DType::kBf16) <= 0 || !has_peak) return {};
+  if (known == nullptr || !has_peak) return {};
   const ProfilePower carried = power_on(chip, *known);
-  ClockPower power{
-      .idle = carried.idle, .limit = board_limit(chip, *known), .joule_per_byte = carried.joule_per_byte};
+  ClockPower power{.idle = carried.idle, .joule_per_byte = carried.joule_per_byte};
+  const bool falls = full_clock_energy(chip, DType::kBf16) > 0;
+  (falls ? power.limit : power.ceiling) = board_limit(chip, *known);
   if (chip.is(known->accelerator)) power.timed_limit = known->power.limit;
   power.memory_rate = chip.memory_rate.value;
   // Full clock is the chip's own: at a lower one the same products cost less.
   const double share = chip.peak_share();
-  power.attention_exceeds = find_architecture(chip.architecture)->generation == kAttentionExceeds;
+  power.attention_exceeds = falls && find_architecture(chip.architecture)->generation == kAttentionExceeds;
   for (int i = 0; i < kNumDTypes; ++i) {
     const DType executed = executed_dtype(chip, static_cast<DType>(i));
     const auto at = static_cast<std::size_t>(i);
@@ -110,6 +111,7 @@ ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& prof
 }
 
 ClockPower limited_by_hungriest(ClockPower power, double spread, int boards) {
+  if (power.limit <= 0) return power;
   power.draws = 1 + spread * expected_largest(boards);
   return power;
 }
@@ -148,8 +150,8 @@ double sustained_clock(const ClockPower& power, const WorkOnChip& work) {
 // What ran at a board's limit, or below, when it was timed draws that and no more; under another limit it may
 // exceed it.
 OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work) {
-  const double most = std::max(0.0, power.limit - power.idle) * work.seconds;
-  const double timed_limit = power.timed_limit > 0 ? power.timed_limit : power.limit;
+  const double most = std::max(0.0, power.most() - power.idle) * work.seconds;
+  const double timed_limit = power.timed_limit > 0 ? power.timed_limit : power.most();
   const double timed = std::max(0.0, timed_limit - power.idle) * work.seconds;
   const double moved = power.joule_per_byte * work.bytes;
   OpEnergy energy{.steady = std::min(moved, most)};
@@ -157,7 +159,7 @@ OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work) {
   const auto type = static_cast<std::size_t>(work.dtype);
   const bool attends = is_attention(work.kind);
   energy.clocked = work.flops * (attends ? power.joule_per_flop[type] : power.joule_per_product[type]);
-  energy.follows_clock = work.flops * power.memory_rate > work.bytes * power.peak[type];
+  energy.follows_clock = power.limit > 0 && work.flops * power.memory_rate > work.bytes * power.peak[type];
   if (attends ? !power.attention_exceeds : !power.exceeds[type])
     energy.clocked = std::min(energy.clocked, timed - std::min(moved, timed));
   energy.clocked *= power.draws;

@@ -19,7 +19,8 @@
 namespace moebius {
 
 struct ClockPower {
-  double idle = 0, limit = 0;  // watts; limit 0: nothing is known, the clock stays full
+  double idle = 0, limit = 0;  // watts; limit 0: the clock stays full
+  double ceiling = 0;          // watts that a board without such a limit draws at most; 0: not known
   double timed_limit = 0;      // that of the board whose kernels were timed; 0: the same
   double joule_per_byte = 0;   // of device memory
   std::array<double, kNumDTypes>
@@ -30,10 +31,13 @@ struct ClockPower {
   std::array<double, kNumDTypes> peak{};   // FLOP a second
   double memory_rate = 0;
   double draws = 1;  // this board for its arithmetic, against one in the middle, of which all else here tells
+
+  double most() const { return limit > 0 ? limit : ceiling; }  // watts; 0: nothing is known of what it draws
 };
 
-// Of the first profile that knows the power. No limit where none does, or where no pair of measurements tells
-// what products draw at full clock (A100: sim/README.md, "Clocks at the power limit").
+// Of the first profile that knows the power; nothing where none does. A ceiling and no limit where no pair of
+// measurements tells what products draw at full clock (A100: sim/README.md, "Clocks at the power limit"):
+// energies are then those of rows at the limit or below.
 ClockPower clock_power(const Accelerator& chip, const std::vector<Profile>& profiles);
 
 // Joule of one FLOP of a GEMM at the full clock of the measured chip, by generation of the architecture; 0:
@@ -72,6 +76,11 @@ struct OpEnergy {
 // it sends is read, every one that it receives is written (an all-reduce is a reduce-scatter and an
 // all-gather). Payload as Op has it; 0 for dispatch and combine, whose rows are the route's.
 double bytes_of_transfer(OpKind kind, double payload, int ranks);
+
+// Joule that such work took at `clock`, a share of the full one, on a board in the middle.
+inline double joules_at(const OpEnergy& energy, double clock, const ClockPower& power) {
+  return energy.clocked / power.draws * clock * clock + energy.steady;
+}
 
 // Beside the board's idle power.
 OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work);

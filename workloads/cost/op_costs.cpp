@@ -84,7 +84,7 @@ const OpCost& OpCosts::find(std::int32_t op, int cores) {
 
 // Of several members the mean: the slowest sets the pace, but in each layer it is another.
 OpEnergy OpCosts::energy(const Op& op, const OpCost& cost) const {
-  if (power_ == nullptr || power_->limit <= 0 || op.lane == Lane::kLoader) return {};
+  if (power_ == nullptr || power_->most() <= 0 || op.lane == Lane::kLoader) return {};
   const double flops = has_member_rows(op)
                            ? op_flops(op.kind, member_shape(op, fragment_, cost.slowest)).value
                            : op_flops(op, fragment_).value;

@@ -243,7 +243,7 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
   if (job.serving) {
     outcome.report.serving = job.serving->figures(job.scenario.goal);
     if (!job.scenario.service.phases.empty()) {
-      outcome.report.service = carried_figures(job, facts.on_cluster);
+      outcome.report.service = carried_figures(job, facts, outcome.report.metrics);
       outcome.report.serving = figures_of_service(job);
       set_fullest_cache(outcome.report.service->pools, *outcome.report.serving);
       if (!job.again) outcome.report.metrics.makespan = job.serving->system().span();

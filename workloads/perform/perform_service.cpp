@@ -93,7 +93,7 @@ ServiceFigures service_figures(const Scenario& scenario, const ServingSystem& sy
   figures.span = system.span();
   figures.forecasts = system.forecasts();
   EncoderDevices encoders;
-  if (encoder) encoders = {encoder->devices, encoder->busy, encoder->tariff};
+  if (encoder) encoders = {encoder->devices, encoder->busy, encoder->tariff, encoder->drawn_joules};
   figures.cost = cost_of(figures.pools, encoders, figures.classes, figures.span);
   figures.encoder = encoder;
   figures.transferred_bytes = system.transferred_bytes();

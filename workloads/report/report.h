@@ -41,6 +41,9 @@ struct RunFacts {
   std::vector<FaultFacts> faults = {};             // that happened in a simulated run
   double wall_s = 0, cpu_s = 0, max_rss_bytes = 0;
   std::int64_t dropped_spans = 0;
+  // By pool of a simulated cluster, what a device draws idle; nothing where it is not known what work draws
+  // (Metrics::joules_by_class is then without it).
+  std::vector<std::optional<double>> idle_watts = {};
   std::optional<double> resent_share =
       {};  // packets sent again, for each distinct one; where there are packets
 };

@@ -252,10 +252,9 @@ std::string cost_text(const ServiceFigures& service, PoolRole does) {
     fmt::format_to(out, "  pools that served nobody are {:.1f}% of it\n",
                    100 * share(all.usd_unused, all.usd));
   if (!std::all_of(service.pools.begin(), service.pools.end(), power_known)) return text;
-  fmt::format_to(
-      out,
-      "  energy             {:.3g} J a token generated: an estimate, TDP while busy, and what nodes take\n",
-      share(all.joules, static_cast<double>(all.output)));
+  const bool by_tdp = std::any_of(service.pools.begin(), service.pools.end(),
+                                  [](const ServicePoolFigures& pool) { return !pool.tariff.idle_watts; });
+  text += energy_text(share(all.joules, static_cast<double>(all.output)), "J a token generated", by_tdp);
   return text;
 }
 

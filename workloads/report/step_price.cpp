@@ -8,9 +8,13 @@
 
 namespace moebius {
 
-StepTariff step_tariff(const Cluster& cluster, int ranks) {
+StepTariff step_tariff(const Cluster& cluster, int ranks,
+                       const std::vector<std::optional<double>>& idle_watts) {
   StepTariff tariff;
+  std::size_t index = 0;
   for (const Pool& pool : cluster.pools) {
+    const std::size_t i = index++;
+    const bool draws = i < idle_watts.size() && idle_watts[i];
     const int used = std::min(ranks, pool.devices()), node = std::max(1, pool.node.accelerators);
     ranks -= used;
     if (used == 0) continue;
@@ -18,7 +22,7 @@ StepTariff step_tariff(const Cluster& cluster, int ranks) {
     if (chip.price.value <= 0 && tariff.no_price.empty()) tariff.no_price = chip.id;
     if (chip.power.value <= 0 && tariff.no_power.empty()) tariff.no_power = chip.id;
     tariff.usd_per_hour += used * chip.price.value;
-    tariff.device_watts += used * chip.power.value;
+    (draws ? tariff.idle_watts : tariff.device_watts) += used * (draws ? *idle_watts[i] : chip.power.value);
     tariff.node_watts += (used + node - 1) / node * pool.node.overhead_power.value;
   }
   return tariff;
@@ -26,7 +30,8 @@ StepTariff step_tariff(const Cluster& cluster, int ranks) {
 
 StepPrice step_price(const Report& report) {
   const TrainingFigures training = training_figures(report);
-  StepPrice cost{step_tariff(*report.scenario->cluster, training.devices), 0, {}, {}};
+  StepPrice cost{
+      step_tariff(*report.scenario->cluster, training.devices, report.facts.idle_watts), 0, {}, {}};
   double seconds = training.step_time_s;
   cost.tokens = training.tokens_per_s * seconds;
   if (report.reinforcement)
@@ -36,8 +41,14 @@ StepPrice step_price(const Report& report) {
   // How busy devices are in a rollout no breakdown says.
   if (!cost.tariff.no_power.empty() || report.reinforcement) return cost;
   const TimeFigures time = time_figures(report);
-  cost.joules = cost.tariff.joules(seconds, time.compute + time.exposed);
+  cost.joules = cost.tariff.joules(seconds, time.compute + time.exposed,
+                                   report.metrics.joules() / report.scenario->training.num_steps());
   return cost;
+}
+
+std::string energy_text(double joules, std::string_view of, bool by_tdp) {
+  return fmt::format("  energy             {:.3g} {}: an estimate, {}, and what nodes take\n", joules, of,
+                     by_tdp ? "TDP while busy" : "what work and idle boards draw");
 }
 
 namespace {
@@ -46,16 +57,21 @@ struct BatchPrice {
   StepTariff tariff;
   bool known = false;
   double usd = 0, tokens = 0, output_tokens = 0;
+  std::optional<double> joules = {};
 };
 
 BatchPrice batch_price(const Report& report) {
   const ServingFigures& figures = *report.serving;
   const double seconds = report.metrics.makespan.seconds();
-  BatchPrice price{.tariff = step_tariff(*report.scenario->cluster, static_cast<int>(report.devices()))};
+  BatchPrice price{.tariff = step_tariff(*report.scenario->cluster, static_cast<int>(report.devices()),
+                                         report.facts.idle_watts)};
   price.known = report.facts.on_cluster && price.tariff.no_price.empty();
   price.usd = price.tariff.usd(seconds);
   price.output_tokens = figures.output_tokens_per_s * seconds;
   price.tokens = price.output_tokens + figures.input_tokens_per_s * seconds;
+  const TimeFigures time = time_figures(report);
+  if (report.facts.on_cluster && price.tariff.no_power.empty())
+    price.joules = price.tariff.joules(seconds, time.compute + time.exposed, report.metrics.joules());
   return price;
 }
 
@@ -67,22 +83,31 @@ FigureTree batch_cost_tree(const Report& report) {
     return figure_if(price.known && tokens > 0, 1e6 * price.usd / tokens);
   };
   FigureTree tree;
-  tree.rows = {{"usd_per_hour", figure_if(price.known, price.tariff.usd_per_hour)},
-               {"usd", figure_if(price.known, price.usd)},
-               {"usd_per_million_tokens", per_million(price.tokens)},
-               {"usd_per_million_output_tokens", per_million(price.output_tokens)}};
+  tree.rows = {
+      {"usd_per_hour", figure_if(price.known, price.tariff.usd_per_hour)},
+      {"usd", figure_if(price.known, price.usd)},
+      {"usd_per_million_tokens", per_million(price.tokens)},
+      {"usd_per_million_output_tokens", per_million(price.output_tokens)},
+      {"joules", figure_if(price.joules.has_value(), price.joules.value_or(0))},
+      {"joules_per_output_token", figure_if(price.joules && price.output_tokens > 0,
+                                            price.joules.value_or(0) / std::max(1.0, price.output_tokens))}};
   return tree;
 }
 
 std::string batch_cost_text(const Report& report) {
   const BatchPrice price = batch_price(report);
+  std::string text;
   if (!price.tariff.no_price.empty())
-    return fmt::format("  cost               not known: no price of {} in the catalog\n",
-                       price.tariff.no_price);
-  if (!price.known || price.tokens <= 0) return "";
-  return fmt::format(
-      "  cost               {:.4g} USD: {:.4g} USD an hour, {:.4g} USD a million tokens (in and out)\n",
-      price.usd, price.tariff.usd_per_hour, 1e6 * price.usd / price.tokens);
+    text =
+        fmt::format("  cost               not known: no price of {} in the catalog\n", price.tariff.no_price);
+  else if (price.known && price.tokens > 0)
+    text = fmt::format(
+        "  cost               {:.4g} USD: {:.4g} USD an hour, {:.4g} USD a million tokens (in and out)\n",
+        price.usd, price.tariff.usd_per_hour, 1e6 * price.usd / price.tokens);
+  if (price.joules && price.output_tokens > 0)
+    text += energy_text(*price.joules / price.output_tokens, "J a token generated",
+                        price.tariff.device_watts > 0);
+  return text;
 }
 
 FigureTree cost_tree(const StepPrice& cost) {
@@ -106,10 +131,7 @@ std::string cost_text(const StepPrice& cost) {
   if (!cost.tariff.no_price.empty())
     text +=
         fmt::format("  cost               not known: no price of {} in the catalog\n", cost.tariff.no_price);
-  if (cost.joules)
-    text += fmt::format(
-        "  energy             {:.3g} J a token: an estimate, TDP while busy, and what nodes take\n",
-        *cost.joules / cost.tokens);
+  if (cost.joules) text += energy_text(*cost.joules / cost.tokens, "J a token", cost.tariff.device_watts > 0);
   return text;
 }
 

@@ -64,10 +64,15 @@ void add_exposure(Breakdown& sums, const Exposure& exposure, Time end) {
 void BusySources::add(const BusySources& other, double times) {
   for (int origin = 0; origin < kNumOrigins; ++origin) seconds[origin] += times * other.seconds[origin];
   error += times * other.error;
+  joules += times * other.joules;
 }
 
 double BusySources::busy() const {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
+}
+
+double Metrics::joules() const {
+  return std::accumulate(joules_by_class.begin(), joules_by_class.end(), 0.0);
 }
 
 // Weight gradients that come later than those of inputs compute again what only they need.
@@ -82,7 +87,9 @@ CountedOp counted(const Op& op, const ClassWork& work) {
 }
 
 MetricsAccumulator::MetricsAccumulator(std::vector<std::int32_t> class_sizes)
-    : sizes_(std::move(class_sizes)), classes_(sizes_.size()) {}
+    : sizes_(std::move(class_sizes)), classes_(sizes_.size()) {
+  metrics_.joules_by_class.resize(sizes_.size());
+}
 
 // When the average member computes. A class shows its slowest member; an op that follows the one before it in
 // its lane at once was started earlier by the average member, which had ended that one earlier. After a

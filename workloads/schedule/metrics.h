@@ -34,10 +34,12 @@ struct Breakdown {
 inline constexpr int kNumComputeKinds = static_cast<int>(OpKind::kDispatch);
 using ErrorSeconds = std::array<std::array<double, kNumComputeKinds>, kNumOrigins>;
 
-// Busy seconds of ranks by where their costs come from, and those times the expected relative error of each.
+// Busy seconds of ranks by where their costs come from, those times the expected relative error of each, and
+// what they drew.
 struct BusySources {
   std::array<double, kNumOrigins> seconds{};
   double error = 0;
+  double joules = 0;  // that the work drew, beside what boards draw idle; of boards whose power is known
   void add(const BusySources& other, double times);
   double busy() const;
 };
@@ -54,6 +56,9 @@ struct Metrics {
   std::array<double, kNumOrigins> seconds_by_origin{};  // of all busy time, over all ranks
   double mean_error = 0;                                // expected relative error, weighted by time
   std::int64_t spans = 0;
+  std::vector<double> joules_by_class;  // as BusySources has them, over all ranks of a class
+
+  double joules() const;
 };
 
 // What is counted of an op, apart from the ops themselves, which fill the caches.
@@ -72,7 +77,11 @@ class MetricsAccumulator {
   explicit MetricsAccumulator(std::vector<std::int32_t> class_sizes);
   // Spans of one lane of a class come in the order of time.
   void add(const Span& span, const CountedOp& op);
-  BusySources busy_so_far() const { return {metrics_.seconds_by_origin, error_seconds_}; }
+  // By the work of one rank of a class.
+  void drew(std::int32_t rank_class, double joules) {
+    metrics_.joules_by_class[rank_class] += sizes_[rank_class] * joules;
+  }
+  BusySources busy_so_far() const { return {metrics_.seconds_by_origin, error_seconds_, metrics_.joules()}; }
   Metrics finish(Time end);  // call once
 
  private:

@@ -47,6 +47,8 @@ class Recorder {
   void submitted(const Submission& submission);
   // One for each op of each submission, in the order of `end` within a class and lane.
   void span(const Span& span);
+  // Joule that the work of one rank of a class drew; see BusySources.
+  void drew(std::int32_t rank_class, double joules) { metrics_.drew(rank_class, joules); }
   // A value that changes over time, such as bytes in use.
   void counter(std::int32_t rank_class, std::string_view name, Time time, double value);
   // The same by the number that counter_named() gives a name: for who has many counters.

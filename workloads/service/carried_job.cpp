@@ -179,6 +179,20 @@ void carry_out(Job& job) {
   job.memory = job.serving->memory(job.scenario.cluster->pools.front().accelerator.memory);
 }
 
+namespace {
+
+double drawn_on(const Pool& pool, const Job& job, const Metrics& metrics) {
+  double joules = 0;
+  const Layout& layout = job.layout();
+  for (std::size_t c = 0; c < metrics.joules_by_class.size(); ++c) {
+    const std::int32_t device = layout.device_of_rank[layout.classes[c].representative()];
+    if (&job.scenario.cluster->pool_of(device) == &pool) joules += metrics.joules_by_class[c];
+  }
+  return joules;
+}
+
+}  // namespace
+
 ServingFigures figures_of_service(const Job& job) {
   const ServingFigures carried = job.serving->figures(job.scenario.goal);
   ServingFigures figures = job.serving->system().metrics().figures();
@@ -187,8 +201,9 @@ ServingFigures figures_of_service(const Job& job) {
   return figures;
 }
 
-// Simulated, the scenario's devices did it, as far as prices and power go; otherwise whoever executed it.
-ServiceFigures carried_figures(const Job& job, bool simulated) {
+// On the cluster, the scenario's devices did it, as far as prices and power go; otherwise whoever executed
+// it.
+ServiceFigures carried_figures(const Job& job, const RunFacts& facts, const Metrics& metrics) {
   const ServingSystem& system = job.serving->system();
   const CarriedService& service = job.serving->service();
   ServiceFigures figures;
@@ -202,9 +217,12 @@ ServiceFigures carried_figures(const Job& job, bool simulated) {
     of.devices = pool.rules.instances * pool.plan.ranks();
     of.pages = pool.device_pages;
     of.timed_iterations = runs[p].totals.iterations;
-    const Pool& devices = job.scenario.cluster->pools[job.scenario.service.phases[p].pool];
+    const auto at = static_cast<std::size_t>(job.scenario.service.phases[p].pool);
+    const Pool& devices = job.scenario.cluster->pools[at];
     of.tariff.accelerator = "what executed it";
-    if (simulated) of.tariff = tariff_of(devices);
+    if (facts.on_cluster)
+      of.tariff = tariff_of(devices, at < facts.idle_watts.size() ? facts.idle_watts[at] : std::nullopt);
+    of.drawn_joules = drawn_on(devices, job, metrics);
     of.experts = job.serving->experts(static_cast<int>(p));
   }
   figures.shares = system.metrics().shares();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "workloads/job.h"
+#include "workloads/report/report.h"
 #include "workloads/serving/system/service_figures.h"
 
 namespace moebius {
@@ -13,7 +14,7 @@ void carry_out(Job& job);
 
 // Of such a job, once it is done. Latencies are those that the system counted, as of a simulated service, so
 // that all requests together and those of each class agree.
-ServiceFigures carried_figures(const Job& job, bool simulated);
+ServiceFigures carried_figures(const Job& job, const RunFacts& facts, const Metrics& metrics);
 ServingFigures figures_of_service(const Job& job);
 
 }  // namespace moebius

@@ -58,7 +58,9 @@ EncoderFigures ServedEncoder::figures(const ServingSystem& system,
   const Pool& pool = job_->scenario.cluster->pools.front();
   figures.pool = pool.name;
   figures.devices = plan_.dp * plan_.tp;
-  figures.tariff = tariff_of(pool);
+  const std::vector<std::optional<double>>& idle = engine_.facts.idle_watts;
+  figures.tariff = tariff_of(pool, idle.empty() ? std::nullopt : idle.front());
+  figures.drawn_joules = static_cast<double>(figures.run.images) * timer_.joules_per_image();
   const double span = system.span().seconds() * plan_.dp;
   figures.busy = span > 0 ? figures.run.busy.seconds() / span : 0;
   return figures;

@@ -1,5 +1,6 @@
 #include "workloads/service/timed_pool.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -33,6 +34,7 @@ TimedPool::TimedPool(const ServicePool& pool, const Popularity& popularity, cons
       recorder_(pool.job->layout(),
                 {.detail = pool.phase.plan.experts_apart() ? Detail::kOps : Detail::kNone}),
       engine_(start(*pool.job, pool.job->layout(), recorder_)),
+      idle_watts_(engine_.facts.idle_watts),
       served_{.model = pool.job->scenario.model,
               .plan = pool.job->scenario.serving,
               .workload = on_surface(pool, popularity),
@@ -116,7 +118,7 @@ ServicePoolFigures TimedPool::figures(const PoolFigures& run) {
     if (behind.p90 > error.p90) error = behind;
   }
   ServicePoolFigures figures{
-      run, pool_.phase.instances, plan.replicas(), devices, pool_.pages, timed, error, tariff()};
+      run, pool_.phase.instances, plan.replicas(), devices, pool_.pages, timed, error, tariff(), drawn()};
   if (plan.experts_apart())
     figures.separation = {timer_.take_mean_sides(false), timer_.take_mean_sides(true), plan.apart.ranks,
                           pool_.weights, pool_.expert_weights};
@@ -132,12 +134,21 @@ ServicePoolFigures TimedPool::figures(const PoolFigures& run) {
   return figures;
 }
 
+// Of differences: rounding may leave less than nothing.
+double TimedPool::drawn() const {
+  const double images = encoder_ == nullptr ? 0 : static_cast<double>(encoding()->images);
+  return std::max(0.0, busy().joules) + (images > 0 ? images * encoder_->joules_per_image() : 0);
+}
+
 // Of a device; where experts stand on others, the mean of both kinds.
 PoolTariff TimedPool::tariff() const {
   const ServingPlan& plan = pool_.phase.plan;
   const std::vector<Pool>& pools = pool_.job->scenario.cluster->pools;
-  PoolTariff of = plan.experts_apart() ? mean_tariff(pools.front(), plan.dp, pools.back(), plan.apart.ranks)
-                                       : tariff_of(pools.front());
+  const auto of_pool = [&](std::size_t i) {
+    return tariff_of(pools[i], i < idle_watts_.size() ? idle_watts_[i] : std::nullopt);
+  };
+  PoolTariff of = of_pool(0);
+  if (plan.experts_apart()) of = mean_tariff(of, plan.dp, of_pool(pools.size() - 1), plan.apart.ranks);
   // Caches stand with attention.
   of.tiers_usd_per_hour = tiers_usd_ * (plan.ranks() - plan.apart.ranks) / plan.ranks();
   return of;

@@ -39,6 +39,7 @@ class TimedPool {
   StepTime time(const StepPoint& point);  // of one iteration that is carried out
   std::vector<StepCost*> costs();
   PoolTariff tariff() const;
+  double drawn() const;  // joules, of all iterations
   int accelerators_of_node() const { return pool_.job->scenario.cluster->pools.front().node.accelerators; }
 
   const ServicePool& pool_;
@@ -46,6 +47,7 @@ class TimedPool {
   double tiers_usd_ = 0;  // an hour, of a device
   Recorder recorder_;
   StartedExecutor engine_;
+  std::vector<std::optional<double>> idle_watts_;  // of its devices, as in RunFacts
   ServingJob served_;
   IterationTimer timer_;
   std::optional<Drafter> drafter_;

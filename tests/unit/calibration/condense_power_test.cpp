@@ -5,6 +5,7 @@
 
 #include "hw/catalog.h"
 #include "models/layer_math.h"
+#include "tests/process.h"
 #include "tests/unit/calibration/stored_gzip.h"
 #include "workloads/calibration/harvest.h"
 #include "workloads/cost/analytic.h"
@@ -17,11 +18,7 @@ namespace {
 
 class Tables {
  public:
-  explicit Tables(const char* name) : directory_(std::filesystem::temp_directory_path() / name) {
-    std::filesystem::remove_all(directory_);
-    std::filesystem::create_directories(directory_ / "kernels");
-  }
-  ~Tables() { std::filesystem::remove_all(directory_); }
+  Tables() { std::filesystem::create_directories(directory_ / "kernels"); }
 
   void write(const char* table, const std::string& text) const {
     write_stored_gzip((directory_ / "kernels" / table).string(), text);
@@ -29,7 +26,8 @@ class Tables {
   const std::filesystem::path& directory() const { return directory_; }
 
  private:
-  std::filesystem::path directory_;
+  test::Scratch scratch_;
+  std::filesystem::path directory_ = scratch_.path("data");
 };
 
 constexpr double kIdle = 130, kJoulePerByte = 9e-11, kJoulePerFlop = 6e-13, kLimit = 700;
@@ -66,7 +64,7 @@ ProfilePower power_of(const std::filesystem::path& directory, const Accelerator&
 
 TEST_CASE("energies are found again among readings that lag, and rows at the limit ask for no less") {
   const Accelerator chip = Catalog().accelerator("h200-sxm");
-  const Tables tables("moebius-power-test");
+  const Tables tables;
   tables.write("gemm_power.csv.gz", power_table(chip));
   const ProfilePower power = power_of(tables.directory(), chip);
   CHECK(power.limit == kLimit);
@@ -82,7 +80,7 @@ TEST_CASE("energies are found again among readings that lag, and rows at the lim
 }
 
 TEST_CASE("a chip of the same architecture gets the energies, its own idle power and no error") {
-  const Tables tables("moebius-power-carried-test");
+  const Tables tables;
   tables.write("gemm_power.csv.gz", power_table(Catalog().accelerator("h200-sxm")));
   const Accelerator chip = Catalog().accelerator("h20-sxm");
   const ProfilePower power = power_of(tables.directory(), chip);
@@ -106,7 +104,7 @@ TEST_CASE("a stack's quantise rows that are longer than its whole GEMMs are left
         passes += fmt::format("h100_sxm,{},1,x,compute_scale,fp8,{},{},{}\n", backend, k, m, 2 * us);
         gemms += fmt::format("h100_sxm,{},1,x,fp8,128,{},{},{}\n", backend, k, m, us + 5);
       }
-  const Tables tables("moebius-quantise-test");
+  const Tables tables;
   tables.write("quantize.csv.gz", passes);
   tables.write("gemm.csv.gz", gemms);
   const Accelerator chip = Catalog().accelerator("h100-sxm");

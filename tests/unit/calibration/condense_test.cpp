@@ -9,6 +9,7 @@
 
 #include "hw/error.h"
 #include "tests/catch.h"
+#include "tests/process.h"
 
 namespace moebius {
 namespace {
@@ -34,12 +35,18 @@ MeasuredRow row(double n, double k, double m, double us) {
   return {{n, k}, {m}, us, std::to_string(n) + "," + std::to_string(k) + "," + std::to_string(m)};
 }
 
-std::filesystem::path scratch(const std::string& name, const std::string& text) {
-  const auto folder = std::filesystem::temp_directory_path() / ("moebius-condense-" + name);
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "infersim_gemm.csv") << text;
-  return folder;
-}
+// A folder with such a table, and no other.
+class TableFolder {
+ public:
+  explicit TableFolder(const std::string& text) {
+    std::filesystem::create_directories(path());
+    scratch_.write("data/infersim_gemm.csv", text);
+  }
+  std::filesystem::path path() const { return scratch_.path("data"); }
+
+ private:
+  test::Scratch scratch_;
+};
 
 TEST_CASE("rows become a grid with holes where nothing was measured") {
   const ProfileTable table = lay_table(
@@ -72,16 +79,17 @@ TEST_CASE("one row in five is kept out of the table and measures its error") {
 }
 
 TEST_CASE("a file with a wrong row is an error with its line") {
-  const auto bad = scratch("bad", "hardware,m,k,n,latency_us,mfu\nH800,16,2048,6144,abc,0.1\n");
-  CHECK_THROWS_WITH(condense(bad.string(), h800()),
+  const TableFolder bad("hardware,m,k,n,latency_us,mfu\nH800,16,2048,6144,abc,0.1\n");
+  CHECK_THROWS_WITH(condense(bad.path().string(), h800()),
                     Catch::Contains("infersim_gemm.csv:2: latency_us: expected a number, found \"abc\""));
-  const auto ragged = scratch("ragged", "hardware,m,k,n,latency_us,mfu\nH800,16,2048\n");
-  CHECK_THROWS_WITH(condense(ragged.string(), h800()),
+  const TableFolder ragged("hardware,m,k,n,latency_us,mfu\nH800,16,2048\n");
+  CHECK_THROWS_WITH(condense(ragged.path().string(), h800()),
                     Catch::Contains("infersim_gemm.csv:2: expected 6 fields, found 3"));
-  const auto renamed = scratch("renamed", "hardware,m,k,n,latency,mfu\nH800,16,2048,6144,9,0.1\n");
-  CHECK_THROWS_WITH(condense(renamed.string(), h800()), Catch::Contains("expected a column \"latency_us\""));
-  const auto other = scratch("other", "hardware,m,k,n,latency_us,mfu\nH20,16,2048,6144,9,0.1\n");
-  CHECK_THROWS_WITH(condense(other.string(), h800()),
+  const TableFolder renamed("hardware,m,k,n,latency,mfu\nH800,16,2048,6144,9,0.1\n");
+  CHECK_THROWS_WITH(condense(renamed.path().string(), h800()),
+                    Catch::Contains("expected a column \"latency_us\""));
+  const TableFolder other("hardware,m,k,n,latency_us,mfu\nH20,16,2048,6144,9,0.1\n");
+  CHECK_THROWS_WITH(condense(other.path().string(), h800()),
                     Catch::Contains("no table of measured kernels has rows of h800-sxm"));
 }
 

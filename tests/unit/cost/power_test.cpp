@@ -52,6 +52,20 @@ TEST_CASE("a board with a lower limit stays under it") {
   CHECK(power.watts(gemm(DType::kBf16), {.seconds = 5e-6, .memory_bytes = 40e6}) == 400);
 }
 
+TEST_CASE("a board whose power is known but not what products draw at full clock keeps its clock and draws") {
+  const Accelerator chip = Catalog().accelerator("a100-sxm");
+  CHECK(clock_power(chip, {}).most() == 0);
+  const ClockPower power = clock_power(chip, {profile()});
+  CHECK(power.limit == 0);
+  CHECK(power.most() == 400);
+  const WorkOnChip work{OpKind::kGemm, DType::kBf16, 1e12, 1e9, 5e-3};
+  const OpEnergy energy = energy_of(power, work);
+  CHECK(!energy.follows_clock);
+  CHECK(sustained_clock(power, work) == 1);
+  CHECK(joules_at(energy, 1, power) > 0.1);
+  CHECK(joules_at(energy, 1, power) < (power.most() - power.idle) * work.seconds * 1.0001);
+}
+
 TEST_CASE("a board of other power than the measured one has its own limit, lower or higher") {
   Profile measured = profile();
   measured.accelerator = "h200-sxm";

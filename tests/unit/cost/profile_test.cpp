@@ -13,6 +13,7 @@
 
 #include "hw/error.h"
 #include "tests/catch.h"
+#include "tests/process.h"
 
 namespace moebius {
 namespace {
@@ -298,7 +299,8 @@ TEST_CASE("kernels of a chip that is based on another one are that one's, as the
 }
 
 TEST_CASE("a profile of the data directory comes before the embedded one, and adds chips that have none") {
-  const auto folder = std::filesystem::temp_directory_path() / "moebius-profiles-test";
+  const test::Scratch scratch;
+  const std::filesystem::path folder = scratch.path("data");
   std::filesystem::create_directories(folder / "profiles");
   std::ofstream(folder / "profiles" / "mine.json") << kGood;
   const auto profiles = find_profiles(Catalog().accelerator("h800-sxm"), folder.string());
@@ -308,7 +310,6 @@ TEST_CASE("a profile of the data directory comes before the embedded one, and ad
   CHECK(find_profiles(Catalog().accelerator("mi300x"), folder.string()).empty());
   std::ofstream(folder / "profiles" / "mine.json") << "{";
   CHECK_THROWS_AS(find_profiles(Catalog().accelerator("h800-sxm"), folder.string()), Error);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("tables of the shipped profile state their source, cores and error on rows kept out") {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 #include "tests/catch.h"
+#include "tests/process.h"
 #include "tests/unit/hw/sentence_of.h"
 #include "tests/unit/hw/shipped_catalog.h"
 
@@ -107,10 +108,9 @@ TEST_CASE("An entry that names itself as its base stands on the one it replaces"
 }
 
 TEST_CASE("A data folder may hold nothing but profiles") {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "moebius-profiles-only";
-  std::filesystem::create_directories(folder / "profiles");
-  REQUIRE(Catalog(folder.string()).accelerator("h100-sxm").cores == 132);
-  std::filesystem::remove_all(folder);
+  const test::Scratch folder;
+  std::filesystem::create_directories(folder.path("data/profiles"));
+  REQUIRE(Catalog(folder.path("data")).accelerator("h100-sxm").cores == 132);
 }
 
 TEST_CASE("A data folder without catalogs is refused") {

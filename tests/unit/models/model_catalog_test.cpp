@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iostream>
 #include "tests/catch.h"
+#include "tests/process.h"
 
 #include "models/hf_config.h"
 #include "models/model.h"
@@ -32,13 +33,9 @@ std::string catalog_error(const std::string& text) {
 
 // A directory of its own under the system's temporary one, gone with the object.
 struct Folder {
-  std::filesystem::path path;
-  explicit Folder(const std::string& name)
-      : path(std::filesystem::temp_directory_path() / ("moebius-models-" + name)) {
-    std::filesystem::remove_all(path);
-    std::filesystem::create_directories(path);
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
+  test::Scratch scratch;
+  std::filesystem::path path = scratch.path("models");
+  Folder() { std::filesystem::create_directories(path); }
   void write(const std::string& name, const std::string& text) const { std::ofstream(path / name) << text; }
 };
 
@@ -165,7 +162,7 @@ TEST_CASE("a configuration stands beside the file that names it") {
 }
 
 TEST_CASE("a data directory adds models and changes those that are there") {
-  const Folder folder("data");
+  const Folder folder;
   folder.write("models.json", R"({"sources": {"us": "our own notes"}, "models": {
     "tiny": {"aliases": ["Tiny"], "layers": 1, "hidden": 8, "heads": 1, "attention": "mha", "head_dim": 8,
              "dense_width": 16, "vocabulary": 32, "source": "us", "status": "estimate"},
@@ -180,7 +177,7 @@ TEST_CASE("a data directory adds models and changes those that are there") {
 }
 
 TEST_CASE("a name that already stands for another model is refused") {
-  const Folder folder("twice");
+  const Folder folder;
   folder.write("models.json",
                R"({"models": {"mine": {"base": "mixtral-8x7b", "layers": 2, "aliases": ["DBRX"]}}})");
   CHECK_THROWS_WITH(ModelCatalog(folder.path.string()),

@@ -47,6 +47,13 @@ TEST_CASE("power is that of busy devices and of nodes all the time") {
   CHECK(cost_of({pool()}, {}, classes(), time_from_seconds(3600)).joules == Approx(2 * 450.0 * 3600));
 }
 
+TEST_CASE("of devices whose work is known to draw so much, that counts, and what they draw idle") {
+  ServicePoolFigures known = pool();
+  known.tariff.idle_watts = 80;
+  known.drawn_joules = 1e6;
+  CHECK(cost_of({known}, {}, classes(), time_from_seconds(3600)).joules == Approx(1e6 + 2 * 180.0 * 3600));
+}
+
 TEST_CASE("a chip without a price makes the cost unknown by its name") {
   ServicePoolFigures unpriced = pool();
   unpriced.tariff.usd_per_hour = 0;

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <exception>
-#include <filesystem>
-#include <fstream>
 #include <memory>
+#include <string>
 
 #include "sim/network/calendar.h"
 #include "sim/network/network.h"
 #include "sim/network/packet_flows.h"
 #include "sim/network/packet_table.h"
+#include "tests/process.h"
 
 namespace moebius {
 namespace {
@@ -214,8 +214,8 @@ constexpr const char* kHeader =
     "data_packets,retransmitted_packets\n";
 
 std::string refusal(const std::string& row) {
-  const std::string path = (std::filesystem::temp_directory_path() / "packet_rows.csv").string();
-  std::ofstream(path) << kHeader << row << "\n";
+  const test::Scratch scratch;
+  const std::string path = scratch.write("packet_rows.csv", kHeader + row + "\n");
   try {
     read_packet_table(path);
   } catch (const std::exception& error) {

@@ -21,11 +21,15 @@ double EncoderTimer::iteration(int images) {
   if (known_.size() <= static_cast<std::size_t>(images)) known_.resize(images + 1, -1);
   if (known_[images] >= 0) return known_[images];
   const FragmentPtr fragment = lower_encoder(work_, images);
-  return known_[images] = timer_.seconds([&](Executor& executor) {
+  const double before = recorder_.busy_so_far().joules;
+  known_[images] = timer_.seconds([&](Executor& executor) {
     const Submission submission{.fragment = fragment, .sequence = sequence_++, .after = {}};
     recorder_.submitted(submission);
     executor.submit(submission);
+    images_ += images;
   });
+  joules_ += recorder_.busy_so_far().joules - before;
+  return known_[images];
 }
 
 double EncoderTimer::seconds(std::int64_t images) {

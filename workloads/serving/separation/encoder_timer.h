@@ -23,6 +23,8 @@ class EncoderTimer {
 
   // Of so many images, at most max_batch at a time.
   double seconds(std::int64_t images);
+  // What an image's work draws, by the iterations that were carried out; see BusySources.
+  double joules_per_image() const { return images_ > 0 ? joules_ / images_ : 0; }
 
  private:
   double iteration(int images);
@@ -30,7 +32,8 @@ class EncoderTimer {
   EncoderWork work_;
   SteadyTimer timer_;
   Recorder& recorder_;
-  std::vector<double> known_;  // by images; below 0: not carried out yet
+  std::vector<double> known_;       // by images; below 0: not carried out yet
+  double images_ = 0, joules_ = 0;  // of them
   std::int32_t sequence_ = 0;
 };
 

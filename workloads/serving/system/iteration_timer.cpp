@@ -240,10 +240,9 @@ std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vect
 double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batches, const Extras& extras) {
   const std::vector<FragmentPtr> of_classes = iteration(stack, batches, extras);
   const auto num_classes = static_cast<std::int32_t>(layout_.classes.size());
-  const BusySources before = recorder_.busy_so_far();
-  int runs = 0;  // until its clocks settle
+  BusySources before;  // the last of the runs until its clocks settle
   const double seconds = timer_.seconds([&](Executor& executor) {
-    ++runs;
+    before = recorder_.busy_so_far();
     for (std::int32_t c = 0; c < num_classes; ++c) {
       const Submission submission{.fragment = of_classes[c],
                                   .sequence = sequence_++,
@@ -256,9 +255,8 @@ double IterationTimer::seconds(Stack& stack, const std::vector<BatchPtr>& batche
     }
   });
   ++step_;
-  busy_ = {};
-  busy_.add(recorder_.busy_so_far(), 1.0 / runs);
-  busy_.add(before, -1.0 / runs);
+  busy_ = recorder_.busy_so_far();
+  busy_.add(before, -1);
   if (stack.separated) {
     sides_ =
         take_side_times(recorder_.timeline(), stack.job.plan, layout_, of_classes, sequence_ - num_classes);

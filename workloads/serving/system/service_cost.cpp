@@ -20,20 +20,24 @@ double share_of_prompts(const Instance::Totals& totals, const ClassTokens& token
   return share(totals.busy_with_prompts.seconds(), totals.busy.seconds());
 }
 
-// Devices are paid for and their nodes run all the time; they take their TDP while they work. What they take
-// while idle is in no catalog, and left out.
-PoolCost of_devices(int devices, double busy, const PoolTariff& tariff, Time span) {
+// Devices are paid for and their nodes run all the time. Of those of which it is not known what they draw for
+// their work, it is not known either what they draw idle.
+PoolCost of_devices(int devices, double busy, const PoolTariff& tariff, double drawn, Time span) {
+  const double device_seconds = devices * span.seconds();
   const double hours = span.seconds() / 3600;
   PoolCost cost;
   cost.usd = devices * (tariff.usd_per_hour + tariff.tiers_usd_per_hour) * hours;
   cost.usd_idle = cost.usd * (1 - busy);
-  cost.joules = devices * span.seconds() * (tariff.watts * busy + tariff.overhead_watts);
+  cost.joules = device_seconds * tariff.overhead_watts;
+  cost.joules +=
+      tariff.idle_watts ? drawn + device_seconds * *tariff.idle_watts : device_seconds * tariff.watts * busy;
   return cost;
 }
 
 PoolCost cost_of(const ServicePoolFigures& pool, Time span) {
   const ClassTokens tokens = tokens_of(pool.run);
-  PoolCost cost = of_devices(pool.devices, std::min(1.0, pool.run.busy), pool.tariff, span);
+  PoolCost cost =
+      of_devices(pool.devices, std::min(1.0, pool.run.busy), pool.tariff, pool.drawn_joules, span);
   const double prompts = share_of_prompts(pool.run.totals, tokens);
   cost.usd_per_input_token = share(cost.usd * prompts, static_cast<double>(tokens.input));
   cost.usd_per_output_token = share(cost.usd * (1 - prompts), static_cast<double>(tokens.output));
@@ -67,7 +71,8 @@ CostFigures cost_of(const std::vector<ServicePoolFigures>& pools, const EncoderD
     all.output += of.run.output;
   }
   if (encoders.devices > 0) {
-    all.encoders = of_devices(encoders.devices, std::min(1.0, encoders.busy), encoders.tariff, span);
+    all.encoders = of_devices(encoders.devices, std::min(1.0, encoders.busy), encoders.tariff,
+                              encoders.drawn_joules, span);
     all.encoders.usd_per_input_token = share(all.encoders.usd, static_cast<double>(all.input));
     add(all.encoders, encoders.tariff);
     for (std::size_t i = 0; i < classes.size(); ++i)

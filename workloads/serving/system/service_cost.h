@@ -1,5 +1,6 @@
 // What a service costs: its devices by the hour, busy or idle, and how that falls on tokens and on classes of
-// requests. Power is an estimate from the chips' TDP.
+// requests. Energy is what boards draw idle and for their work, where that is known (clock_power.h), else
+// their TDP while they work.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,7 @@ struct PoolTariff {
   double watts = 0;               // of a device under load: TDP; 0: not known
   double overhead_watts = 0;      // of a device's share of its node
   double tiers_usd_per_hour = 0;  // of its share of the cache's tiers on the node, beside the device's
+  std::optional<double> idle_watts = {};  // of a device; nothing: what its work draws is not known
 };
 
 // Of a pool whose experts stand on another.
@@ -41,6 +43,7 @@ struct ServicePoolFigures {
   std::int64_t timed_iterations = 0;  // that were carried out, op by op
   SurfaceError surface;
   PoolTariff tariff;
+  double drawn_joules = 0;                    // by work, beside what devices draw idle
   std::optional<ExpertFigures> experts = {};  // where tokens choose unevenly among ranks' experts
   std::optional<SeparationFigures> separation = {};
   std::optional<PipelineCost::Totals> pipeline =
@@ -66,6 +69,7 @@ struct EncoderDevices {
   int devices = 0;
   double busy = 0;  // share of the run
   PoolTariff tariff;
+  double drawn_joules = 0;
 };
 
 struct CostFigures {

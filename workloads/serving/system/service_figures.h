@@ -21,6 +21,7 @@ struct EncoderFigures {
   double busy = 0;         // share of the run
   double one_image = 0;    // seconds alone
   PoolTariff tariff = {};  // of devices of their own
+  double drawn_joules = 0;
 };
 
 struct ServiceFigures {

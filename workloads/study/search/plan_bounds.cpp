@@ -86,7 +86,7 @@ double PlanBounds::closed_form(const TrainingPlan& plan, const PlanDegrees& degr
   TrainingWorkload workload = space_.scenario().training;
   workload.micro_batch = degrees.micro_batch;
   const GroupBound::Least least = layers_.of(plan, workload, switches, coarse);
-  return score_.of(least.seconds, least.busy, plan.ranks());
+  return score_.least(least.seconds, least.busy, plan);
 }
 
 PlanBounds::Stages PlanBounds::stages_of(const TrainingPlan& plan, const TrainingWorkload& workload,
@@ -110,13 +110,13 @@ double PlanBounds::of_rank(const PlanDegrees& degrees, int bundle) {
   const int middle = plan.pp / 2;
   const PlanFacts::Rank facts =
       probes_.rank_passes(plan, legal.workload, middle, pairs_of(order->counts[middle]));
-  return score_.of(rank_bound(facts, order->counts[middle]), 0, plan.ranks());
+  return score_.least(rank_bound(facts, order->counts[middle]), 0, plan);
 }
 
 PlanBounds::Stages PlanBounds::of_stages(const PlanDegrees& degrees, int bundle) {
   const TrainingSpace::Legal legal = space_.plan_of(degrees, bundle);
   Stages stages = stages_of(without_states(legal.plan), legal.workload, Transfers::kBytes);
-  stages.score = score_.of(stages.step.passes_s, stages.step.passes_busy, legal.plan.ranks());
+  stages.score = score_.least(stages.step.passes_s, stages.step.passes_busy, legal.plan);
   return stages;
 }
 
@@ -134,7 +134,7 @@ PlanBounds::Plan PlanBounds::of_plan(const PlanDegrees& degrees, int bundle) {
   const TrainingSpace::Legal legal = space_.plan_of(degrees, bundle);
   const Stages stages = stages_of(legal.plan, legal.workload, Transfers::kNetwork);
   if (stages.facts.ranks.empty()) return {};
-  return {score_.of(stages.step.seconds, stages.step.busy, legal.plan.ranks()),
+  return {score_.least(stages.step.seconds, stages.step.busy, legal.plan),
           layers_stand_alone(legal.plan) && held(stages.facts, stages.step) > room(legal.plan)};
 }
 

@@ -1,12 +1,15 @@
 #include "workloads/study/search/plan_score.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
 #include "workloads/report/report_figures.h"
 #include "workloads/report/step_price.h"
+#include "workloads/study/search/energy_floor.h"
 
 namespace moebius {
 namespace {
@@ -31,7 +34,9 @@ std::vector<std::pair<std::string, double>> parts_of_step(const Report& report) 
 
 }  // namespace
 
-PlanScore::PlanScore(SearchGoal goal, const Scenario& scenario)
+// Of products a token's active parameters are multiplied once forward and twice back; attention, heads and
+// what is computed again come on top.
+PlanScore::PlanScore(SearchGoal goal, const Scenario& scenario, const std::string& data)
     : goal_(goal),
       tokens_(static_cast<double>(scenario.training.global_batch * scenario.training.sequence_length)),
       cluster_(&*scenario.cluster) {
@@ -40,20 +45,37 @@ PlanScore::PlanScore(SearchGoal goal, const Scenario& scenario)
     throw input_error(fmt::format("--goal tokens-per-dollar: the price of {} is not known", all.no_price));
   if (goal == SearchGoal::kTokensPerJoule && !all.no_power.empty())
     throw input_error(fmt::format("--goal tokens-per-joule: the power of {} is not known", all.no_power));
+  if (goal != SearchGoal::kTokensPerJoule) return;
+  double least = std::numeric_limits<double>::infinity();
+  for (const EnergyFloor& floor : energy_floors(scenario, data)) {
+    idle_watts_.push_back(floor.idle_watts);
+    least = std::min(least, floor.joule_per_flop);
+  }
+  work_joules_ = 6 * active_parameters(scenario.model, CountedTables::kNone) * tokens_ * least;
 }
 
-double PlanScore::of(double seconds, double busy, int ranks) const {
+double PlanScore::least(double seconds, double busy, const TrainingPlan& plan) const {
   switch (goal_) {
     case SearchGoal::kStepTime:
     case SearchGoal::kGoodput:  // of services
     case SearchGoal::kThroughput:
       return seconds;
     case SearchGoal::kTokensPerDollar:
-      return step_tariff(*cluster_, ranks).usd(seconds);
-    case SearchGoal::kTokensPerJoule:
-      return step_tariff(*cluster_, ranks).joules(seconds, busy);
+      return step_tariff(*cluster_, plan.ranks()).usd(seconds);
+    case SearchGoal::kTokensPerJoule:  // what is dropped is not multiplied
+      return step_tariff(*cluster_, plan.ranks(), idle_watts_)
+          .joules(seconds, busy, plan.capacity > 0 ? 0 : work_joules_);
   }
   return seconds;
+}
+
+double PlanScore::of(double seconds, const Report& report) const {
+  const StepTariff tariff = step_tariff(*cluster_, report.scenario->ranks(), report.facts.idle_watts);
+  if (goal_ == SearchGoal::kTokensPerDollar) return tariff.usd(seconds);
+  if (goal_ != SearchGoal::kTokensPerJoule) return seconds;
+  const TimeFigures time = time_figures(report);
+  return tariff.joules(seconds, time.compute + time.exposed,
+                       report.metrics.joules() / report.scenario->training.num_steps());
 }
 
 double PlanScore::value(double score) const {
@@ -62,10 +84,9 @@ double PlanScore::value(double score) const {
 
 PlanFigures PlanScore::figures(const Report& report) const {
   const TrainingFigures training = training_figures(report);
-  const TimeFigures time = time_figures(report);
   PlanFigures figures;
   const StepTariff tariff = step_tariff(*cluster_, report.scenario->ranks());
-  figures.score = of(training.step_time_s, time.compute + time.exposed, report.scenario->ranks());
+  figures.score = of(training.step_time_s, report);
   figures.value = value(figures.score);
   figures.figures = {{"step_time_s", training.step_time_s}, {"tokens_per_s", training.tokens_per_s}};
   if (report.memory) figures.figures.emplace_back("memory_bytes", report.memory->peak().value);

@@ -5,6 +5,8 @@
 #include <functional>
 #include <limits>
 
+#include "models/model.h"
+
 namespace moebius {
 namespace {
 
@@ -93,8 +95,9 @@ Keepable keepable(const Scenario& scenario, const ServingDemand& demand, const R
 
 // What is done in any case: requests that caches have room for, where none is turned away.
 struct Certain {
-  double work = 0;  // seconds of the pools
-  double span = 0;  // from the first arrival to the last token
+  double work = 0;    // seconds of the pools
+  double span = 0;    // from the first arrival to the last token
+  double tokens = 0;  // of prompts and of answers, each of which passes the model
 };
 
 Certain certain_of(const Scenario& scenario, const ServingDemand& demand, const Rates& rates,
@@ -109,7 +112,8 @@ Certain certain_of(const Scenario& scenario, const ServingDemand& demand, const 
     if (demand.open) last = request.arrival - demand.requests.front().arrival;
   }
   const double work = rates.of_both(prompts, answers, false);
-  return {work, std::max(work, last)};
+  const double tokens = (rates.prompts[0] > 0 ? prompts[0] : 0) + (rates.answers[0] > 0 ? answers[0] : 0);
+  return {work, std::max(work, last), tokens};
 }
 
 // The longest that a promise lets a request wait for its first and for its last token; infinity where some
@@ -181,15 +185,20 @@ double usd_per_second(const Scenario& scenario, const std::vector<PoolRates>& po
   return least * devices_of(pools) / 3600;
 }
 
-// Nodes take something all the time; devices while they work.
-double joules(const Scenario& scenario, const std::vector<PoolRates>& pools, double seconds, double work) {
-  double busy = kForeverLong, idle = kForeverLong;
-  for (const Pool& pool : scenario.cluster->pools) {
-    busy = std::min(busy, pool.accelerator.power.value);
-    idle = std::min(idle, pool.node.overhead_power.value / pool.node.accelerators);
+// Nodes take something all the time, and so do devices of which it is known; the others while they work.
+double joules(const Scenario& scenario, const std::vector<EnergyFloor>& floors,
+              const std::vector<PoolRates>& pools, const Certain& certain) {
+  double busy = kForeverLong, idle = kForeverLong, of_flop = kForeverLong;
+  for (std::size_t i = 0; i < floors.size(); ++i) {
+    const Pool& pool = scenario.cluster->pools[i];
+    busy = std::min(busy, floors[i].idle_watts ? 0 : pool.accelerator.power.value);
+    idle = std::min(
+        idle, pool.node.overhead_power.value / pool.node.accelerators + floors[i].idle_watts.value_or(0));
+    of_flop = std::min(of_flop, floors[i].joule_per_flop);
   }
-  const double working = pools.size() == 1 ? devices_of(pools) * work : 0;
-  return devices_of(pools) * idle * seconds + busy * working;
+  const double working = pools.size() == 1 ? devices_of(pools) * certain.work : 0;
+  const double flops = 2 * active_parameters(scenario.model, CountedTables::kNone) * certain.tokens;
+  return devices_of(pools) * idle * certain.span + busy * working + of_flop * flops;
 }
 
 }  // namespace
@@ -201,6 +210,13 @@ double promised_tpot(const Scenario& scenario) {
     most = std::max(most, of.goal.tpot.seconds());
   }
   return most;
+}
+
+std::vector<EnergyFloor> ServingBounds::floors_of(const Scenario& scenario) const {
+  const std::lock_guard lock(mutex_);
+  const auto [known, is_new] = floors_.try_emplace(&scenario);
+  if (is_new) known->second = energy_floors(scenario, data_);
+  return known->second;
 }
 
 ServingBound ServingBounds::of(const Scenario& scenario, const ServingDemand& demand,
@@ -227,7 +243,7 @@ ServingBound ServingBounds::of(const Scenario& scenario, const ServingDemand& de
         value = all.outputs / (usd_per_second(scenario, pools) * certain.span);
         break;
       case SearchGoal::kTokensPerJoule:
-        value = all.outputs / joules(scenario, pools, certain.span, certain.work);
+        value = all.outputs / joules(scenario, floors_of(scenario), pools, certain);
         break;
     }
   }

@@ -29,7 +29,7 @@ class ServingSearch {
       : request_(request),
         space_(base, *request.library, given, may_shrink(request.goal)),
         score_(request.goal, space_.scenario()),
-        bounds_(score_, request.attainment),
+        bounds_(score_, request.attainment, request.data),
         pools_(space_, request, surfaces_),
         traffic_(demand_of(space_.scenario(), request.requests)),
         rough_(request, score_, request.rough, request.requests),

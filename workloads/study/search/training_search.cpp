@@ -18,7 +18,7 @@ class TrainingSearch {
       : request_(request),
         base_(base),
         space_(base, *request.library, given),
-        score_(request.goal, space_.scenario()),
+        score_(request.goal, space_.scenario(), request.data),
         bounds_(space_, score_, request.data, request.transfers),
         bounded_(request.prune && bounds_.hold()) {
     result_.subject = &training_subject();
