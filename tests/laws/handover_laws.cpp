@@ -171,4 +171,14 @@ TEST_CASE("who is driven out where others only decode goes on before those who c
   }
 }
 
+// Two replicas, each with a prompt of 11 ms and a cache of 1 ms.
+TEST_CASE("caches of replicas that share a NIC go one after the other") {
+  RowCost cost(1e-5);
+  for (const int sharing : {1, 2}) {
+    SystemRules rules = apart(cost, 1000, false);
+    for (PoolRules& pool : rules.pools) pool.instances = 2, pool.replicas_on_port = sharing;
+    CHECK(ways_of(rules, {{1000, 2}, {1000, 2}}) == std::vector<Time>{1_ms, sharing == 1 ? 1_ms : 2_ms});
+  }
+}
+
 }  // namespace moebius

@@ -300,3 +300,17 @@ TEST_CASE("two stages are at most twice as fast as one") {
   CHECK(of_two.run.busy > 0.5);
   CHECK(of_two.run.busy <= 1);
 }
+
+TEST_CASE("what prompts take of stages counts on all of them, whatever their lane waits for") {
+  std::vector<Constant> stages(2, Constant(0.01));
+  PipelineCost cost = pipeline(stages, 0);
+  StepShape prompt, token;
+  prompt.prefill_tokens = 100, prompt.prefill_sequences = 1;
+  token.decode_sequences = token.decode_tokens = 1;
+  cost.begin({}, false);
+  cost.seconds({&prompt, 1});
+  cost.begin(time_from_seconds(1), true);
+  cost.seconds({&token, 1});
+  CHECK(cost.totals().prompts == Approx(0.02));
+  CHECK(cost.totals().busy[0] + cost.totals().busy[1] == Approx(0.04));
+}

@@ -292,4 +292,40 @@ TEST_CASE("a request that ends with its first token needs no room where others g
   }
 }
 
+TEST_CASE("prompts that came computed are no tokens of a pool that only decodes") {
+  RowCost cost;
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kDecode, cost, 1, 1)};
+  OpenFeed feed(std::make_unique<EqualRequests>(20, Time{}, 500, 20));
+  ServingSystem system(rules, feed);
+  while (system.advance()) continue;
+  CHECK(system.pools()[0].tokens[0].input == 0);
+  CHECK(system.pools()[0].tokens[0].output == 20 * 19);
+}
+
+TEST_CASE("no first token is late where all are there when requests come") {
+  RowCost cost;
+  SystemRules rules;
+  rules.pools = {pool_of(PoolRole::kDecode, cost, 1, 1)};
+  rules.pools[0].instance.replica.max_running = 1;
+  rules.classes[0].goal = {Time{1}, Time{1'000'000'000}};
+  const ServiceMetrics metrics =
+      metrics_of(rules, std::make_unique<OpenFeed>(std::make_unique<EqualRequests>(5, Time{}, 100, 20)));
+  CHECK(metrics.figures().slo_attainment == 1);
+}
+
+TEST_CASE("a cache is as long on its way whoever brings the first token") {
+  RowCost cost;
+  SystemRules rules = apart(cost);
+  const auto shares = [&] {
+    return metrics_of(rules, std::make_unique<OpenFeed>(std::make_unique<SharedSessions>(500))).shares();
+  };
+  const TimeShares early = shares();
+  rules.transfer.brings_first_token = true;
+  const TimeShares late = shares();
+  CHECK(late.prefill == Approx(early.prefill));
+  CHECK(late.handover > early.handover);
+  CHECK(late.handover + late.decode == Approx(early.handover + early.decode));
+}
+
 }  // namespace moebius

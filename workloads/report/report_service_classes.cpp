@@ -65,7 +65,8 @@ FigureTree class_tree(const ServiceFigures& service, std::size_t index, PoolRole
     tree.rows.emplace_back("usd_per_million_tokens",
                            a_million(usd, paid_tokens(of.run.input, of.run.output, does)));
   }
-  tree.parts = {{"ttft_s", spread_tree(of.run.ttft.spread())},
+  const bool prompts = does != PoolRole::kDecode;
+  tree.parts = {{"ttft_s", spread_tree(prompts ? of.run.ttft.spread() : Spread{.none = true})},
                 {"tpot_s", spread_tree(of.run.tpot.spread())},
                 {"e2e_s", spread_tree(of.run.e2e.spread())}};
   if (of.goal.given()) tree.parts.emplace_back("goal", goal_tree(of.goal));
@@ -196,12 +197,13 @@ std::string classes_text(const ServiceFigures& service, PoolRole does) {
                                                                     static_cast<double>(of.run.submitted))));
     const std::int64_t tokens = paid_tokens(of.run.input, of.run.output, does);
     const double usd = priced ? service.cost.class_usd[i] : 0;
-    const auto at = [](const LatencyHistogram& times, double share) {
-      return text_if(times.count() > 0, seconds_text(times.at(share)));
+    const auto at = [](const LatencyHistogram& times, double share, bool exists = true) {
+      return text_if(exists && times.count() > 0, seconds_text(times.at(share)));
     };
+    const bool prompts = does != PoolRole::kDecode;
     fmt::format_to(out, "  {:<14} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>14} {:>10}\n", of.name,
-                   grouped(of.run.submitted), grouped(of.run.rejected), met, at(of.run.ttft, 0.5),
-                   at(of.run.ttft, 0.99), at(of.run.tpot, 0.5),
+                   grouped(of.run.submitted), grouped(of.run.rejected), met, at(of.run.ttft, 0.5, prompts),
+                   at(of.run.ttft, 0.99, prompts), at(of.run.tpot, 0.5),
                    text_if(priced && tokens > 0, fmt::format("{:.3g}", million(usd, tokens))),
                    text_if(priced, fmt::format("{:.4g}", usd)));
   }

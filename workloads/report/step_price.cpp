@@ -56,7 +56,7 @@ namespace {
 struct BatchPrice {
   StepTariff tariff;
   bool known = false;
-  double usd = 0, tokens = 0, output_tokens = 0;
+  double usd = 0, tokens = 0, input_tokens = 0, output_tokens = 0;
   std::optional<double> joules = {};
 };
 
@@ -68,7 +68,8 @@ BatchPrice batch_price(const Report& report) {
   price.known = report.facts.on_cluster && price.tariff.no_price.empty();
   price.usd = price.tariff.usd(seconds);
   price.output_tokens = figures.output_tokens_per_s * seconds;
-  price.tokens = price.output_tokens + figures.input_tokens_per_s * seconds;
+  price.input_tokens = figures.input_tokens_per_s * seconds;
+  price.tokens = price.output_tokens + price.input_tokens;
   const TimeFigures time = time_figures(report);
   if (report.facts.on_cluster && price.tariff.no_power.empty())
     price.joules = price.tariff.joules(seconds, time.compute + time.exposed, report.metrics.joules());
@@ -79,15 +80,17 @@ BatchPrice batch_price(const Report& report) {
 
 FigureTree batch_cost_tree(const Report& report) {
   const BatchPrice price = batch_price(report);
-  const auto per_million = [&](double tokens) {
-    return figure_if(price.known && tokens > 0, 1e6 * price.usd / tokens);
+  const auto per_million = [&](double usd, double tokens) {
+    return figure_if(price.known && tokens > 0, tokens > 0 ? 1e6 * usd / tokens : 0);
   };
+  const double prompts = price.usd * report.serving->prompt_share;
   FigureTree tree;
   tree.rows = {
       {"usd_per_hour", figure_if(price.known, price.tariff.usd_per_hour)},
       {"usd", figure_if(price.known, price.usd)},
-      {"usd_per_million_tokens", per_million(price.tokens)},
-      {"usd_per_million_output_tokens", per_million(price.output_tokens)},
+      {"usd_per_million_tokens", per_million(price.usd, price.tokens)},
+      {"usd_per_million_input_tokens", per_million(prompts, price.input_tokens)},
+      {"usd_per_million_output_tokens", per_million(price.usd - prompts, price.output_tokens)},
       {"joules", figure_if(price.joules.has_value(), price.joules.value_or(0))},
       {"joules_per_output_token", figure_if(price.joules && price.output_tokens > 0,
                                             price.joules.value_or(0) / std::max(1.0, price.output_tokens))}};

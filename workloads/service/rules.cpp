@@ -16,6 +16,11 @@ ByteRate send_rate(const Cluster& cluster, int ranks) {
   return part.nic_rate * std::max(1, ranks / part.devices_per_nic);
 }
 
+int replicas_on_nic(const Cluster& cluster, int ranks) {
+  const FabricPool part = part_of_fabric(cluster.pools.front(), cluster.fabric.spec());
+  return part.nic_rate.value == 0 ? 1 : std::max(1, part.devices_per_nic / ranks);
+}
+
 std::int32_t of_lane(std::int32_t sequences, const ServingPlan& plan) {
   return (sequences + plan.pp - 1) / plan.pp;
 }
@@ -65,6 +70,7 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   replica.seed = scenario.seed;
   rules.wan = pool.phase.wan;
   rules.transfer_rate = send_rate(*scenario.cluster, plan.tp * plan.cp);
+  rules.replicas_on_port = replicas_on_nic(*scenario.cluster, plan.tp * plan.cp);
   rules.cache_bytes_per_token = token_bytes(model, plan).of_decode + token_bytes_of_drafter(pool).of_decode;
   set_engine_rules(service, pool, rules.instance);
   return rules;

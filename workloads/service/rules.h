@@ -10,6 +10,8 @@ namespace moebius {
 // What a replica of so many ranks sends to others: devices may share a NIC. Where a node has none, by the
 // devices' own.
 ByteRate send_rate(const Cluster& cluster, int ranks);
+// Replicas of so many ranks that share a NIC.
+int replicas_on_nic(const Cluster& cluster, int ranks);
 
 // Of so many sequences at once on a replica, those of the fullest lane of its pipeline.
 std::int32_t of_lane(std::int32_t sequences, const ServingPlan& plan);

@@ -127,9 +127,11 @@ ServicePoolFigures TimedPool::figures(const PoolFigures& run) {
     figures.pipeline = pipeline_->totals();
     // Of stages, which parts of prompts fill though their lane goes on.
     const std::vector<double>& busy = figures.pipeline->busy;
-    if (run.totals.busy.ns > 0)
-      figures.run.busy *= std::accumulate(busy.begin(), busy.end(), 0.0) / run.totals.busy.seconds() *
-                          lanes_of(pool_) / plan.pp;
+    const double all = std::accumulate(busy.begin(), busy.end(), 0.0);
+    const Time lanes = run.totals.busy;
+    if (lanes.ns > 0) figures.run.busy *= all / lanes.seconds() * lanes_of(pool_) / plan.pp;
+    const double prompts = all > 0 ? figures.pipeline->prompts / all : 0;
+    figures.run.totals.busy_with_prompts = std::min(lanes, time_from_seconds(lanes.seconds() * prompts));
   }
   return figures;
 }

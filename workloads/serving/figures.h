@@ -32,6 +32,7 @@ struct ServingFigures {
   double output_tokens_per_s = 0, input_tokens_per_s = 0;  // first arrival to last token
   double goodput_rps = 0, slo_attainment = 0;              // of requests that meet both bounds of the goal
   std::int64_t iterations = 0, prefills = 0;               // of one replica, the one that had most
+  double prompt_share = 0;  // of the iterations' time, of a batch, by rows where they had both
   std::int32_t cache_pages = 0, peak_pages = 0;  // of the fullest rank; of a batch, padding included
 };
 

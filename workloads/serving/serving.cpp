@@ -283,7 +283,13 @@ std::string Serving::describe() const {
 ServingFigures Serving::figures(const ServiceGoal& goal) const {
   const State& s = *state_;
   ServingFigures figures = serving_figures(s.times, goal);
-  for (const PoolFigures& pool : s.system->pools()) figures.iterations += pool.totals.iterations;
+  double busy = 0, prompts = 0;
+  for (const PoolFigures& pool : s.system->pools()) {
+    figures.iterations += pool.totals.iterations;
+    busy += pool.totals.busy.seconds();
+    prompts += pool.totals.busy_with_prompts.seconds();
+  }
+  figures.prompt_share = busy > 0 ? prompts / busy : 0;
   figures.prefills = s.prefills;
   for (const auto& instance : s.instances) {
     figures.cache_pages = std::max(figures.cache_pages, instance->pages());

@@ -10,10 +10,10 @@ TEST_CASE("what is adopted while an iteration goes on gets its next token in the
   rules.page_tokens = 4;
   rules.pages = 20;
   Replica replica(rules);
-  REQUIRE(replica.reserve(0, 8));
+  REQUIRE(replica.reserve(0, 8, 3));
   replica.adopt({0, 8, 3}, {});
   CHECK(replica.plan().decode_sequences == 1);
-  REQUIRE(replica.reserve(1, 8));
+  REQUIRE(replica.reserve(1, 8, 3));
   replica.adopt({1, 8, 3}, Time{5});
   StepOutcome outcome;
   replica.complete(Time{10}, outcome);
@@ -38,7 +38,7 @@ TEST_CASE("pages that become free are theirs who were driven out before anybody'
     rules.host_pages = host_pages;
     Replica replica(rules);
     for (const int id : {0, 1}) {
-      REQUIRE(replica.reserve(id, 16));
+      REQUIRE(replica.reserve(id, 16, 12));
       replica.adopt({.id = id, .prompt = 16, .output = 12}, {});
     }
     StepOutcome outcome;
@@ -49,13 +49,13 @@ TEST_CASE("pages that become free are theirs who were driven out before anybody'
     for (int i = 0; i < 4; ++i) step();
     replica.plan();
     REQUIRE(replica.preempted() == std::vector<std::int32_t>{1});
-    CHECK_FALSE(replica.reserve(2, 4));
+    CHECK_FALSE(replica.reserve(2, 4, 1));
     replica.complete({}, outcome);
     while (outcome.finished.empty()) step();
     CHECK(replica.free_pages() == 10);
-    CHECK_FALSE(replica.reserve(2, 4));
+    CHECK_FALSE(replica.reserve(2, 4, 1));
     step();
-    CHECK(replica.reserve(2, 4));
+    CHECK(replica.reserve(2, 4, 1));
   }
 }
 

@@ -251,4 +251,32 @@ TEST_CASE("guesses that hold give as many tokens more an iteration") {
   CHECK(replica.load().pages == 0);
 }
 
+// Sequences of 4 tokens that grow to 20: five pages each.
+TEST_CASE("where all that is to come is kept free nobody is driven out") {
+  for (const int pages : {9, 10}) {
+    ReplicaRules rules = rules_of(pages);
+    rules.output_reserve = 1;
+    Replica replica(rules);
+    for (int id : {0, 1}) replica.enqueue({.id = id, .prompt = 4, .output = 17, .chain = {}});
+    replica.plan();
+    CHECK(replica.admitted().size() == (pages == 10 ? 2 : 1));
+    StepOutcome outcome;
+    replica.complete({}, outcome);
+    for (int i = 0; i < 100 && !replica.idle(); ++i) run(replica), CHECK(replica.preempted().empty());
+    Replica decoding(rules);
+    REQUIRE(decoding.reserve(0, 4, 16));
+    CHECK(decoding.reserve(1, 4, 16) == (pages == 10));
+  }
+}
+
+TEST_CASE("answers that others give need no room where their prompts are computed") {
+  ReplicaRules rules = rules_of(3);
+  rules.output_reserve = 1;
+  rules.hands_over = true;
+  Replica replica(rules);
+  for (int id : {0, 1}) replica.enqueue({.id = id, .prompt = 4, .output = 100, .chain = {}});
+  replica.plan();
+  CHECK(replica.admitted().size() == 2);
+}
+
 }  // namespace moebius

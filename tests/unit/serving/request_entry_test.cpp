@@ -153,4 +153,22 @@ TEST_CASE("a loop that works ahead begins with a request when it comes") {
   }
 }
 
+TEST_CASE("who is urgent and not seen yet takes nobody's place who is") {
+  ReplicaRules rules = rules_of();
+  rules.decided_ahead = true;
+  Replica replica(rules);
+  StepOutcome outcome;
+  replica.enqueue(sequence(0));
+  replica.plan();
+  replica.complete({}, outcome);
+  replica.enqueue(sequence(1));
+  replica.plan();
+  Sequence urgent = sequence(2);
+  urgent.priority = 1;
+  replica.enqueue(urgent);
+  replica.complete({}, outcome);
+  replica.plan();
+  CHECK(replica.admitted() == std::vector<std::int32_t>{1});
+}
+
 }  // namespace moebius

@@ -397,4 +397,16 @@ TEST_CASE("prompts that all pass one link come no faster than it carries them") 
   CHECK(run(rules).span.seconds() == Approx(10.24).margin(0.05));
 }
 
+TEST_CASE("a forecast knows what the host takes before a request can wait") {
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1)};
+  rules.pools[0].instance.host.reception = Time{100'000'000};
+  rules.classes = {promised(10)};
+  rules.admission = {AdmissionPolicy::kPredicted};
+  const Run of = run(rules, {.requests = 20, .gap = {1'000'000'000}});
+  REQUIRE(of.forecasts.requests == 20);
+  CHECK(of.forecasts.error / 20 < 0.05);
+}
+
 }  // namespace moebius

@@ -105,4 +105,16 @@ TEST_CASE("a service that is simulated op by op has the price and the power of i
         Approx(cost(surface, "joules_per_output_token")).epsilon(0.1));
 }
 
+TEST_CASE("tokens in and out of a batch cost together what the batch does") {
+  const Document report = parse_document(reported("smoke/serve-small.json --json"), "report.json");
+  const auto number = [](const Value& of, const char* key) { return of.find(key)->number; };
+  const Value& cost = *report.root.find("cost");
+  const double seconds = number(report.root, "run_time_s");
+  CHECK(1e6 * number(cost, "usd") ==
+        Approx(seconds *
+               (number(report.root, "input_tokens_per_s") * number(cost, "usd_per_million_input_tokens") +
+                number(report.root, "output_tokens_per_s") * number(cost, "usd_per_million_output_tokens"))));
+  CHECK(number(cost, "joules_per_output_token") > 0);
+}
+
 }  // namespace moebius

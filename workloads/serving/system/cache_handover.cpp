@@ -19,14 +19,17 @@ void ServingSystem::State::hand_over(std::int32_t id) {
   router->decodes(*at, of);
   live[id].decode = *at;
   replica(*at).expect(live[id].moments.input);
-  port(live[id].decode).waiting.push_back(id);
+  coming(live[id].decode).push_back(id);
   start_transfers(live[id].decode);
 }
 
 // Room in the cache that takes in comes first: without it, caches wait where they were computed.
 void ServingSystem::State::start_transfers(const Location& at) {
-  std::deque<std::int32_t>& waiting = port(at).waiting;
-  while (!waiting.empty() && replica(at).reserve(waiting.front(), live[waiting.front()].moments.input)) {
+  std::deque<std::int32_t>& waiting = coming(at);
+  const auto has_room = [&](std::int32_t id) {
+    return replica(at).reserve(id, live[id].moments.input, live[id].moments.output - 1);
+  };
+  while (!waiting.empty() && has_room(waiting.front())) {
     only_decodes ? adopt_cached(waiting.front()) : start_transfer(waiting.front());
     waiting.pop_front();
   }
@@ -101,10 +104,13 @@ Sequence ServingSystem::State::decoding_of(std::int32_t id) const {
 void ServingSystem::State::end_transfer(std::int32_t id) {
   LiveRequest& request = live[id];
   request.moments.handed_over = std::max(now, request.moments.first_token);
-  if (rules.transfer.brings_first_token)
+  if (rules.transfer.brings_first_token) {
+    const Time computed = request.moments.first_token;
     request.moments.first_token = request.moments.handed_over =
         std::max(request.moments.handed_over, instance(request.decode).until());
-  if (rules.transfer.brings_first_token) learn_first_token(id);
+    request.moments.moved = request.moments.first_token - computed;
+    learn_first_token(id);
+  }
   replica(request.prefill).release(id);
   replica(request.decode).adopt(decoding_of(id), request.moments.first_token);
   kick_all_lanes(request.prefill);

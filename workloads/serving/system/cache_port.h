@@ -1,8 +1,8 @@
-// A replica's port, over which caches go one after the other: when it is taken.
+// A replica's port, or that of several which share a NIC, over which caches go one after the other: when it
+// is taken.
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <vector>
 
 #include "hw/units.h"
@@ -11,8 +11,6 @@ namespace moebius {
 
 class CachePort {
  public:
-  std::deque<std::int32_t> waiting;  // requests whose caches are to come, in order
-
   // When all has gone that was to go.
   Time free() const { return taken_.empty() ? since_ : taken_.back().end; }
   // Not before `at`: the first moment at which it is idle, and at which it is taken (kForever: at none).

@@ -11,6 +11,12 @@ std::int64_t most_rows(std::span<const StepShape> replicas) {
   return most;
 }
 
+double share_of_prompts(std::span<const StepShape> replicas) {
+  std::int64_t rows = 0, prompts = 0;
+  for (const StepShape& shape : replicas) rows += shape.rows(), prompts += shape.prefill_tokens;
+  return rows > 0 ? static_cast<double>(prompts) / static_cast<double>(rows) : 0;
+}
+
 }  // namespace
 
 void PipelineCost::Totals::add(const Totals& other) {
@@ -20,17 +26,20 @@ void PipelineCost::Totals::add(const Totals& other) {
   handed_on += other.handed_on;
   batches += other.batches;
   all += other.all;
+  prompts += other.prompts;
 }
 
 double PipelineCost::seconds(std::span<const StepShape> replicas) {
   const double begin = now_.seconds();
   double there = begin, goes_on = begin;
   const std::int64_t rows = most_rows(replicas);
+  const double of_prompts = share_of_prompts(replicas);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const double starts = std::max(there, free_[s]);
     const double takes = stages_[s].cost->seconds(replicas), handed = stages_[s].hand_on(rows);
     waited_ += starts - there;
     busy_[s] += takes;
+    prompts_ += takes * of_prompts;
     handed_on_ += handed;
     free_[s] = starts + takes;
     there = free_[s] + handed;

@@ -37,9 +37,10 @@ class PipelineCost : public StepCost {
     double waited = 0;            // of batches, before stages that others were in
     double handed_on = 0;         // of batches, on their way between stages
     double batches = 0, all = 0;  // their number, and seconds from their begins to their ends
+    double prompts = 0;           // of `busy`, for prompts, by rows where a batch has both
     void add(const Totals& other);
   };
-  Totals totals() const { return {busy_, waited_, handed_on_, batches_, all_}; }
+  Totals totals() const { return {busy_, waited_, handed_on_, batches_, all_, prompts_}; }
 
  private:
   std::vector<Stage> stages_;
@@ -47,7 +48,7 @@ class PipelineCost : public StepCost {
   std::vector<double> busy_;
   Time now_;
   bool gives_tokens_ = true;
-  double waited_ = 0, handed_on_ = 0, batches_ = 0, all_ = 0;
+  double waited_ = 0, handed_on_ = 0, batches_ = 0, all_ = 0, prompts_ = 0;
 };
 
 }  // namespace moebius

@@ -30,6 +30,7 @@ void Replica::make_room_for_growth() {
   }
   changes_ += static_cast<std::int32_t>(pages);
   hold(pages);
+  to_come_ -= pages;
   if (tables_ == nullptr) return;
   for (const Decoding& sequence : decoding_) tables_->grow(sequence.id, growth_of(sequence));
 }
@@ -41,7 +42,6 @@ void Replica::preempt_youngest() {
   const auto shared = shared_.find(sequence.id);
   const kv::Chain chain = shared == shared_.end() ? kv::Chain{} : shared->second.chain;
   context_ -= sequence.context;
-  left_ -= sequence.left;
   leave(sequence);
   preempted_.push_back(sequence.id);
   if (swap_out(sequence)) return;
@@ -54,7 +54,7 @@ void Replica::preempt_youngest() {
                        .since = sequence.since,
                        .number = sequence.number});
   waiting_tokens_ += sequence.context + 1;
-  ++seen_, ++known_;
+  ++seen_, ++known_, ++driven_out_;
 }
 
 // As tokens of all layers.
@@ -87,7 +87,7 @@ void Replica::swap_in() {
     hold(held_by(next.context));
     if (tables_ != nullptr) tables_->swap_in(next.id, next.context, held_by(next.context));
     ++occupied_;
-    left_ += next.left;
+    to_come_ += to_come(next.context, next.left);
     decode(next);
     swapped_in_.push_back(next.id);
     swaps_.in_tokens += next.context;

@@ -49,6 +49,18 @@ std::int64_t Replica::held_by_prompt(std::int64_t tokens) const {
   return rules_.parts.held_by_prompt(pages_of(std::max<std::int64_t>(tokens, rules_.slot_tokens)));
 }
 
+std::int64_t Replica::to_come(std::int64_t tokens, std::int64_t left) const {
+  return held_by(tokens + left + rules_.speculation.drafts) - held_by(tokens);
+}
+
+// Alone it needs none, nor where others decode.
+std::int64_t Replica::kept_free(std::int64_t tokens, std::int64_t left) const {
+  std::int64_t others = occupied_, pages = to_come_ + to_come(tokens, left);
+  for (const Replica* other : beside_) others += other->occupied_, pages += other->to_come_;
+  if (others == 0 || rules_.hands_over) return 0;
+  return static_cast<std::int64_t>(rules_.output_reserve * static_cast<double>(pages));
+}
+
 // The last token is never fed back. One that is driven out comes back as a prompt of all it had.
 bool Replica::fits(std::int32_t prompt, std::int32_t output) const {
   const std::int64_t tokens = std::int64_t{prompt} + (rules_.hands_over ? 0 : output - 1);
@@ -61,10 +73,28 @@ void Replica::enqueue(const Sequence& sequence) {
   waiting_tokens_ += sequence.prompt;
   expected_ = std::max<std::int64_t>(0, expected_ - 1);
   expected_tokens_ = std::max<std::int64_t>(0, expected_tokens_ - sequence.prompt);
-  auto at = waiting_.end();
-  while (at != waiting_.begin() && std::prev(at)->priority < sequence.priority) --at;
-  if (at == waiting_.begin()) blocked_ = {};  // another one is next
-  waiting_.insert(at, sequence);
+  waiting_prompts_[sequence.priority] += sequence.prompt;
+  waiting_.push_back(sequence);
+}
+
+// The first one that is not seen comes behind those that are with its priority or a higher one.
+void Replica::see_next() {
+  const Sequence next = waiting_[seen_];
+  const auto begin = waiting_.begin();
+  const auto sorted = begin + static_cast<std::ptrdiff_t>(driven_out_);
+  auto at =
+      std::upper_bound(sorted, begin + static_cast<std::ptrdiff_t>(seen_), next.priority,
+                       [](std::int32_t priority, const Sequence& of) { return priority > of.priority; });
+  if (at == sorted)
+    while (at != begin && std::prev(at)->priority < next.priority) --at;
+  const auto place = static_cast<std::size_t>(at - begin);
+  if (place == 0) blocked_ = {};  // another one is next
+  if (place < driven_out_) ++driven_out_;
+  if (place != seen_) {
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(seen_));
+    waiting_.insert(waiting_.begin() + static_cast<std::ptrdiff_t>(place), next);
+  }
+  ++seen_;
 }
 
 void Replica::hold(std::int64_t pages) {
@@ -122,6 +152,7 @@ void Replica::decode(const Decoding& sequence) {
 // Its pages are free; of shared blocks, for whoever comes next with the same prefix.
 void Replica::leave(const Decoding& sequence) {
   held_ -= held_by(sequence.context) - sequence.shared;
+  to_come_ -= to_come(sequence.context, sequence.left);
   if (tables_ != nullptr) tables_->leave(sequence.id);
   ++changes_;
   --occupied_;
@@ -158,15 +189,15 @@ void Replica::receive() {
   known_ = waiting_.size();
   if (++unseen_for_ < rules_.receive_every && !idle && !prompts_before_) return;
   unseen_for_ = 0;
-  seen_ = std::max(seen_, known);
+  while (seen_ < known) see_next();
 }
 
 // Whether prompts wait for more of them.
 bool Replica::gathers() {
   if (rules_.gather_iterations == 0 || decoding_.empty() || !prefilling_.empty() || seen_ == 0) return false;
   auto rows = static_cast<double>(decoding_.size()) * (1 + rules_.speculation.drafts);
-  for (std::size_t i = 0; i < seen_; ++i) rows += waiting_[i].prompt;
   const double enough = rules_.gather_share * static_cast<double>(rules_.token_budget);
+  for (std::size_t i = 0; i < seen_ && rows < enough; ++i) rows += waiting_[i].prompt;
   if (rows < enough && gathered_for_ < rules_.gather_iterations) {
     ++gathered_for_;
     return true;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -42,7 +43,7 @@ struct ReplicaRules {
   PageParts parts = {};    // of the layers, each of which has pages of its own
   std::int32_t shared_tokens =
       0;                      // of a block that requests may share; pages make up whole blocks. 0: none are
-  double output_reserve = 0;  // share of the tokens still to come for which admission leaves pages free
+  double output_reserve = 0;  // share of the pages still to be asked for that admission leaves free
   kv::EvictionKind eviction = kv::EvictionKind::kLru;  // of shared blocks that nobody uses
   double depth_cost = 0;                               // see kv::EvictionOptions
   Speculation speculation;
@@ -137,7 +138,8 @@ class Replica {
 
   // Decoding what another replica prefilled: pages first, then, when they are filled, the sequence itself.
   // `since` is when its last token was there. None while sequences that were driven out wait to come back.
-  bool reserve(std::int32_t id, std::int32_t prompt);
+  // `output`: tokens that it still gets.
+  bool reserve(std::int32_t id, std::int32_t prompt, std::int32_t output);
   void adopt(const Sequence& sequence, Time since);
   // A sequence that was handed over is not needed any more.
   void release(std::int32_t id);
@@ -224,6 +226,7 @@ class Replica {
   void decode(const Decoding& sequence);
   std::size_t handed_over(std::int32_t id) const;
   void receive();
+  void see_next();
   bool gathers();
   void plan_prefill(std::int64_t budget);
   void plan_decode();
@@ -256,6 +259,8 @@ class Replica {
   std::int64_t pages_of(std::int64_t tokens) const;
   std::int64_t held_by(std::int64_t tokens) const;         // pages of a sequence alone that has so many
   std::int64_t held_by_prompt(std::int64_t tokens) const;  // until it is computed
+  std::int64_t to_come(std::int64_t tokens, std::int64_t left) const;    // pages beyond those of `tokens`
+  std::int64_t kept_free(std::int64_t tokens, std::int64_t left) const;  // where such a sequence is admitted
   std::int32_t tokens_of(const Decoding& sequence) const;
   void complete_prefill(Time end, StepOutcome& outcome);
   void complete_decode(Time end, StepOutcome& outcome);
@@ -263,9 +268,11 @@ class Replica {
   ReplicaRules rules_;
   std::deque<Sequence> waiting_;
   std::size_t seen_ = 0, known_ = 0;  // of them: those that this decision, and the one ahead, may take
-  std::int32_t gathered_for_ = 0;     // iterations that prompts have waited for others
-  std::int32_t unseen_for_ = 0;       // iterations since the loop looked for requests
-  bool prompts_before_ = false;       // in the iteration before
+  std::size_t driven_out_ = 0;        // the first of them, among which are those that were driven out
+  std::map<std::int32_t, std::int64_t> waiting_prompts_;  // tokens of the others, by priority
+  std::int32_t gathered_for_ = 0;                         // iterations that prompts have waited for others
+  std::int32_t unseen_for_ = 0;                           // iterations since the loop looked for requests
+  bool prompts_before_ = false;                           // in the iteration before
   std::vector<Prefilling> prefilling_;
   std::vector<Decoding> decoding_;
   std::vector<HandedOver> handed_over_;
@@ -284,7 +291,7 @@ class Replica {
   struct Blocked {
     std::int32_t id = -1;       // which one that was; -1: none
     std::int64_t free = 0;      // free_pages() then
-    std::int64_t left = 0;      // tokens still to come, of which a share is kept free
+    std::int64_t to_come = 0;   // pages, of which a share is kept free
     std::int64_t resident = 0;  // blocks that it may share
   };
   bool is_blocked(std::int32_t id) const;
@@ -295,8 +302,9 @@ class Replica {
   std::int64_t occupied_ = 0;        // sequences that hold pages
   std::int64_t waiting_tokens_ = 0;  // of prompts, not computed
   std::int64_t expected_ = 0, expected_tokens_ = 0;
-  std::int64_t left_ = 0, context_ = 0;  // of sequences with pages: output to come; in decoding, cached
-  std::int32_t changes_ = 0;             // since the last decision; see StepShape
+  // Of sequences with pages: those that they will ask for; tokens in the cache of those that decode.
+  std::int64_t to_come_ = 0, context_ = 0;
+  std::int32_t changes_ = 0;  // since the last decision; see StepShape
   std::int32_t longest_ = 0,
                longest_past_ = 0;  // of the prompts of this iteration: tokens; those before them
 };

@@ -51,13 +51,14 @@ void Replica::complete_decode(Time end, StepOutcome& outcome) {
     add_gap(outcome.gaps, end - sequence.since);
     if (tokens > 1) outcome.gaps.push_back({Time{}, tokens - 1});
     outcome.tokens += tokens;
-    held_ -= held_by(std::int64_t{sequence.context} + rows);  // of guesses that did not hold, too
-    left_ -= tokens;
+    const std::int64_t grown = held_by(std::int64_t{sequence.context} + rows);
     context_ += sequence.left == tokens ? -std::int64_t{sequence.context} : tokens;
     sequence.context += tokens;
     sequence.left -= tokens;
     sequence.since = end;
-    held_ += held_by(sequence.context);
+    const std::int64_t back = grown - held_by(sequence.context);  // of guesses that did not hold
+    held_ -= back;
+    to_come_ += back;
     if (sequence.left == 0) {
       outcome.finished.push_back(sequence.id);
       leave(sequence);

@@ -9,10 +9,12 @@
 namespace moebius {
 
 // Those that were driven out come back before anybody new: pages that become free are theirs first.
-bool Replica::reserve(std::int32_t id, std::int32_t prompt) {
+bool Replica::reserve(std::int32_t id, std::int32_t prompt, std::int32_t output) {
   if (!swapped_.empty() || !waiting_.empty()) return false;
-  if (occupied_ >= rules_.max_running || !make_room(held_by(prompt))) return false;
+  if (occupied_ >= rules_.max_running) return false;
+  if (!make_room(held_by(prompt) + kept_free(prompt, output))) return false;
   hold(held_by(prompt));
+  to_come_ += to_come(prompt, output);
   if (tables_ != nullptr) tables_->begin(id, {}, held_by(prompt));
   ++occupied_;
   expected_ = std::max<std::int64_t>(0, expected_ - 1);
@@ -20,7 +22,6 @@ bool Replica::reserve(std::int32_t id, std::int32_t prompt) {
 }
 
 void Replica::adopt(const Sequence& sequence, Time since) {
-  left_ += sequence.output;
   expected_tokens_ = std::max<std::int64_t>(0, expected_tokens_ - sequence.prompt);
   decode({sequence.id, sequence.prompt, sequence.output, 0, since, sequence.priority, sequence.number});
 }

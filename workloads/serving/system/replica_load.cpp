@@ -17,8 +17,8 @@ void DraftTotals::add(const DraftTotals& other) {
 
 std::int64_t Replica::prompt_tokens_before(std::int32_t priority) const {
   std::int64_t tokens = waiting_tokens_ - (shape_.prefill_tokens - shape_.padding);
-  for (auto at = waiting_.rbegin(); at != waiting_.rend() && at->priority < priority; ++at)
-    tokens -= at->prompt;
+  for (auto at = waiting_prompts_.begin(); at != waiting_prompts_.end() && at->first < priority; ++at)
+    tokens -= at->second;
   return tokens;
 }
 

@@ -70,7 +70,7 @@ bool Replica::is_blocked(std::int32_t id) const {
   if (blocked_.id != id || occupied_ == 0 || free_pages() > blocked_.free ||
       index_.resident() != blocked_.resident)
     return false;
-  return rules_.output_reserve <= 0 || left_ >= blocked_.left;
+  return rules_.output_reserve <= 0 || to_come_ >= blocked_.to_come;
 }
 
 // One that was driven out meets blocks of its own: those say nothing of what requests share.
@@ -88,15 +88,13 @@ bool Replica::admit_next() {
   const Sequence next = waiting_[at];
   if (is_blocked(next.id)) return false;
   Prefilling prefilling{next};
-  const auto reserve = static_cast<std::int64_t>(rules_.output_reserve * static_cast<double>(left_)) /
-                       rules_.page_tokens * rules_.parts.whole;
   const kv::BlockIndex::Found there_already =
       block_pages() > 0 ? index_.find(next.chain) : kv::BlockIndex::Found{};
   const std::int64_t pages = held_by_prompt(next.prompt) - there_already.blocks * block_pages();
-  const std::int64_t needed = pages + (occupied_ == 0 ? 0 : reserve);
+  const std::int64_t needed = pages + kept_free(next.prompt, next.output - 1);
   // Blocks that it would share and nobody uses now count as free.
   if (needed + there_already.idle * block_pages() > free_pages()) {
-    blocked_ = {next.id, free_pages(), left_, index_.resident()};
+    blocked_ = {next.id, free_pages(), to_come_, index_.resident()};
     return false;
   }
   if (block_pages() > 0) index_.acquire(next.chain, prefilling.lease);
@@ -111,12 +109,14 @@ bool Replica::admit_next() {
   hold(pages);
   if (tables_ != nullptr) tables_->begin(next.id, next.chain.first(prefilling.lease.slots.size()), pages);
   ++occupied_;
-  left_ += next.output;
+  to_come_ += to_come(next.prompt, next.output - 1);
   admitted_.push_back(next.id);
   shape_.images += next.images;
   prefilling_.push_back(std::move(prefilling));
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   --seen_, --known_;
+  if (at < driven_out_) --driven_out_;
+  if (!next.since) waiting_prompts_[next.priority] -= next.prompt;
   return true;
 }
 
@@ -136,14 +136,12 @@ void Replica::complete_prefill(Time end, StepOutcome& outcome) {
     ++outcome.tokens;
     if (sequence.since) outcome.gaps.push_back({end - *sequence.since, 1});
     --sequence.output;
-    --left_;
     const Decoding next{sequence.id, sequence.prompt,   sequence.output, share(prefilling),
                         end,         sequence.priority, sequence.number};
     if (next.left == 0) {
       outcome.finished.push_back(next.id);
       leave(next);
     } else if (rules_.hands_over) {
-      left_ -= next.left;
       handed_over_.push_back({next, {prefilling.begun, prefilling.chunk}});
     } else {
       decode(next);

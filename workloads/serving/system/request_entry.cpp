@@ -149,7 +149,7 @@ void ServingSystem::State::enqueue(std::int32_t id) {
   starting.push_back(at);
   if (only_decodes) {
     moments.brought = 1;
-    port(at).waiting.push_back(id);
+    coming(at).push_back(id);
     return start_transfers(at);
   }
   send_ahead(id);

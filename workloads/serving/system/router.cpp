@@ -221,11 +221,15 @@ double Router::prompt_share(const Location& at, Time now) {
 Forecast Router::forecast(const Location& at, const RouteRequest& request, Time now) {
   const RoutedPool& pool = pools_[at.pool];
   const Instance& where = instance({at.pool, at.instance});
+  const HostCosts& host = pool.rules.host;
+  const Time way{pool.there_and_back.ns / 2};
+  // Its text becomes tokens before it waits.
+  const Time read = later(host.receiving(request.input), host.of_request(request.input, 0));
   const ForecastRequest asked{
       .input = request.input,
       .cached = hit_tokens({at.pool, at.instance}, at.replica, request),
       .priority = request.of->priority,
-      .away = {pool.there_and_back.ns / 2},
+      .away = later(way, read),
       .mean_output = mean_output(),
       .arriving = arriving(at.pool, now),
       .joining = joining(at, now),
@@ -241,7 +245,7 @@ Forecast Router::forecast(const Location& at, const RouteRequest& request, Time 
   if (pool.role == PoolRole::kDecode)
     forecast.room = time_from_seconds(forecasters_[at.pool].until_room(where, at.replica, asked));
   forecasts_ = true;
-  forecast.first_token += pool.there_and_back - asked.away;
+  forecast.first_token += pool.there_and_back - way;
   return forecast;
 }
 

@@ -42,8 +42,8 @@ void ServiceMetrics::finished(const RequestMoments& request) {
   const Time ready = request.encoded == kForever ? there : request.encoded;
   shares_.encode += (ready - there).seconds();
   shares_.queue += (request.admitted - ready).seconds();
-  shares_.prefill += (request.first_token - request.admitted).seconds();
-  shares_.handover += (request.handed_over - request.first_token).seconds();
+  shares_.prefill += (request.first_token - request.moved - request.admitted).seconds();
+  shares_.handover += (request.handed_over - request.first_token + request.moved).seconds();
   shares_.decode += (request.last_token - request.handed_over).seconds();
   input_ += request.input;
   output_ += request.output - request.brought;

@@ -27,6 +27,7 @@ struct RequestMoments {
   // last token are made until the user has them.
   Time there, first_back, last_back;
   Time received;  // of `there`: what the host takes before a request can be scheduled
+  Time moved;     // before the first token, where that comes with the cache: since its prompt was computed
   std::int32_t input = 0, output = 0;
   std::int32_t brought = 0;  // of `output`: tokens that were there when it came
   std::int32_t service_class = 0;

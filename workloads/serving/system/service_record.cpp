@@ -94,11 +94,12 @@ void ServiceRecord::finished(const RequestMoments& request) {
   }
   *free = request.last_token;
   const auto lane = instances_ + static_cast<std::int32_t>(free - lane_free_.begin());
-  const Time admitted = std::min(request.admitted, request.first_token);
+  const Time admitted = std::min(request.admitted, request.first_token - request.moved);
   const Time there = std::max(request.first_token, request.handed_over);
   keep(kQueue, lane, request.arrival, admitted, request.input);
-  keep(kPrompt, lane, admitted, request.first_token, request.input);
-  keep(kHandover, lane, request.first_token, there, request.input);
+  const Time computed = request.first_token - request.moved;
+  keep(kPrompt, lane, admitted, computed, request.input);
+  keep(kHandover, lane, computed, there, request.input);
   keep(kAnswer, lane, there, request.last_token, request.output);
 }
 

@@ -50,8 +50,9 @@ struct LiveRequest {
 
 struct PoolState {
   std::vector<Instance> instances;
-  std::vector<CachePort> ports;  // of replicas, instance by instance
-  std::int32_t first = 0;        // its first instance among all
+  std::vector<CachePort> ports;  // of replicas, instance by instance; those that share a NIC have one
+  std::vector<std::deque<std::int32_t>> coming;  // requests whose caches are to come, by replica, in order
+  std::int32_t first = 0;                        // its first instance among all
   std::int64_t preemptions = 0;
   double preempted = 0;  // seconds, see PoolFigures
   std::vector<ClassTokens> tokens;
@@ -59,11 +60,12 @@ struct PoolState {
   std::unique_ptr<TieredCache> tiers;  // below its replicas; null: there are none
 };
 
-std::vector<ServiceGoal> goals_of(const std::vector<RequestClass>& classes);
+// What counts of promises: nobody waits for a first token that is there when a request comes.
+std::vector<ServiceGoal> goals_of(const SystemRules& rules);
 
 struct ServingSystem::State {
   State(const SystemRules& given, RequestFeed& source)
-      : rules(given), feed(source), metrics(goals_of(given.classes)), encoders(given.encoder) {
+      : rules(given), feed(source), metrics(goals_of(given)), encoders(given.encoder) {
     CHECK(rules.pools.size() <= kMostPools, "a class names pools by bits");
     for (const PoolRules& pool : rules.pools) add_pool(pool);
     only_decodes = !takes_prompts;
@@ -88,7 +90,9 @@ struct ServingSystem::State {
       places.push_back({index, i, 0});
     }
     for (std::int32_t i = 0; i < pool.instances; ++i) share_cache(state, pool.lanes, i);
-    state.ports.resize(static_cast<std::size_t>(pool.instances) * pool.instance.replicas);
+    const auto replicas = static_cast<std::size_t>(pool.instances) * pool.instance.replicas;
+    state.coming.resize(replicas);
+    state.ports.resize((replicas + pool.replicas_on_port - 1) / pool.replicas_on_port);
     state.tokens.resize(rules.classes.size());
   }
 
@@ -150,8 +154,9 @@ struct ServingSystem::State {
   Instance& instance(const Location& at) { return pools[at.pool].instances[at.instance]; }
   Replica& replica(const Location& at) { return instance(at).replica(at.replica); }
   CachePort& port(const Location& at) {
-    return pools[at.pool].ports[static_cast<std::size_t>(at.instance) * instance(at).size() + at.replica];
+    return pools[at.pool].ports[number_of(at) / pool_of(at).replicas_on_port];
   }
+  std::deque<std::int32_t>& coming(const Location& at) { return pools[at.pool].coming[number_of(at)]; }
   std::int32_t take_slot();
   kv::Chain chain_of(std::int32_t id) const;
   const PoolRules& pool_of(const Location& at) const { return rules.pools[at.pool]; }

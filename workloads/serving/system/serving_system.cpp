@@ -6,10 +6,16 @@
 
 namespace moebius {
 
-std::vector<ServiceGoal> goals_of(const std::vector<RequestClass>& classes) {
+std::vector<ServiceGoal> goals_of(const SystemRules& rules) {
+  const bool answers_alone = std::all_of(rules.pools.begin(), rules.pools.end(), [](const PoolRules& pool) {
+    return pool.role == PoolRole::kDecode;
+  });
   std::vector<ServiceGoal> goals;
-  goals.reserve(classes.size());
-  for (const RequestClass& of : classes) goals.push_back(of.goal);
+  goals.reserve(rules.classes.size());
+  for (const RequestClass& of : rules.classes) {
+    goals.push_back(of.goal);
+    if (answers_alone) goals.back().ttft = {};
+  }
   return goals;
 }
 
@@ -162,7 +168,8 @@ void ServingSystem::State::finish(std::int32_t id) {
   router->finished();
   learn_per_token(id);
   router->left(request.decode, rules.classes[request.moments.service_class]);
-  pools[request.prefill.pool].tokens[request.moments.service_class].input += request.moments.input;
+  pools[request.prefill.pool].tokens[request.moments.service_class].input +=
+      only_decodes ? 0 : request.moments.input;
   pools[request.decode.pool].tokens[request.moments.service_class].output +=
       request.moments.output - request.moments.brought;
   metrics.finished(request.moments);
