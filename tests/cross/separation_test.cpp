@@ -47,4 +47,11 @@ TEST_CASE("all parts of a large model answer apart what they answer together") {
   CHECK(exact_answers(apart(job, 4, 2)) == exact_answers(job));
 }
 
+TEST_CASE("delta networks keep the states of all sequences where experts stand apart") {
+  ServingJob job = small_service(small_delta_model());
+  job.plan.dp = 2;
+  const Tokens together = exact_answers(job);
+  for (const int microbatches : {1, 3}) CHECK(exact_answers(apart(job, 2, microbatches)) == together);
+}
+
 }  // namespace moebius

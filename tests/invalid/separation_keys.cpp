@@ -19,6 +19,9 @@ TEST_CASE("experts that stand apart need devices of their own that hold them") {
   check(
       kExperts, "/plan/separation/attention_ffn", "false",
       "/plan/decode/experts: experts have a pool of their own only with /plan/separation/attention_ffn true");
+  check(kExperts, "/plan/expert_balance", R"({"policy": "global"})",
+        "/plan/expert_balance/policy: experts on a pool of their own are not placed anew so far: expected "
+        "\"none\" or \"static\"");
   check(kExperts, "/plan/decode/ep", R"({"dispatch": "all-gather"})",
         "/plan/decode/experts: ranks of attention and of experts do not gather each other's tokens: dispatch "
         "\"all-gather\" needs experts beside attention");

@@ -7,6 +7,8 @@
 #include "small_world.h"
 #include "workloads/schedule/recorder.h"
 #include "workloads/serving/separation/microbatches.h"
+#include "workloads/serving/separation/separated_iteration.h"
+#include "workloads/serving/separation/separated_layout.h"
 #include "workloads/serving/serving.h"
 
 using namespace moebius;
@@ -32,6 +34,15 @@ ServingJob job_of(int layers, int microbatches) {
   job.workload = {.requests = 8, .input = {8, 8}, .output = {3, 3}, .popularity = {}};
   job.ranks_per_node = kAttentionRanks;
   return job;
+}
+
+// So many sequences with a token each behind eight.
+BatchPtr decoding(std::int32_t sequences) {
+  Batch batch;
+  batch.page_tokens = 4;
+  for (std::int32_t i = 0; i < sequences; ++i)
+    batch.sequences.push_back({i, 8, 8, 1, {3 * i, 3 * i + 1, 3 * i + 2}});
+  return std::make_shared<const Batch>(std::move(batch));
 }
 
 struct Costs {
@@ -137,4 +148,36 @@ TEST_CASE("parts of a batch are its sequences in order, or its rows") {
   CHECK(cut[1]->sequences[0].past == 4);
   CHECK(cut[1]->sequences[0].pages.size() == 2);
   for (const BatchPtr& part : cut) CHECK(find_fault(*part) == "");
+}
+
+// Two of eight experts a token, the first four of which are eight times as popular: seven in eight go there.
+TEST_CASE("tokens go to experts apart by the loads of their slots, and few to others in each layer") {
+  const ServingJob job = job_of(2, 1);
+  SeparatedRoutes routes(job);
+  SlotDraw loads;
+  loads.weights = {ExpertWeights(std::vector<double>{8, 8, 8, 8, 1, 1, 1, 1})};
+  routes.draw(&loads);
+  routes.begin({{decoding(64)}, {decoding(64)}});
+  const RoutePtr route = routes.get(0, 0);
+  CHECK(route->rows_of_rank(2) + route->rows_of_rank(3) == 2 * 64 * 2);
+  CHECK(route->rows_of_rank(2) > 3 * route->rows_of_rank(3));
+  routes.draw(nullptr);
+  routes.begin({{decoding(1)}, {decoding(1)}});
+  CHECK(routes.get(0, 0)->spec().seed != routes.get(1, 0)->spec().seed);
+}
+
+TEST_CASE("kernels of both sides are launched and joined as the plan says") {
+  ServingJob job = job_of(2, 2);
+  job.plan.fused = true;
+  job.plan.launch = LaunchMode::kKernel;
+  const ServingShape shape(job);
+  SeparatedIteration iteration(job, shape, PromptCut::kWhole);
+  iteration.begin({decoding(4), decoding(4)});
+  for (const RankClass& of : separated_layout(job.plan).classes) {
+    const FragmentPtr fragment = iteration.fragment(of);
+    CHECK(fragment->launch == LaunchMode::kKernel);
+    const bool fused =
+        std::any_of(fragment->ops.begin(), fragment->ops.end(), [](const Op& op) { return op.fused; });
+    CHECK(fused == !holds_experts(job.plan, of));
+  }
 }

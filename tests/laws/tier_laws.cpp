@@ -355,4 +355,24 @@ TEST_CASE("blocks of one drive are read one after the other though others lie be
   }
 }
 
+TEST_CASE("what is used in device memory leaves the tiers below after what is not") {
+  RowCost cost(1e-5);
+  for (const bool second_use : {false, true}) {
+    TierRules rules = tiers_of(cost, 2);
+    rules.dram_blocks = 8;
+    rules.plan.ssd_second_use = second_use;
+    TieredCache cache(rules);
+    const std::vector<kv::BlockHash> hot = chain_of(100, 4), cold = chain_of(200, 4);
+    cache.below(0).computed(hot, 0, {});
+    cache.below(0).computed(cold, 0, 100_ms);
+    CHECK(cache.below(0).load({1, 257, hot, 4, 200_ms}).blocks == 0);  // all of it is on the device
+    cache.below(0).computed(chain_of(300, 4), 0, 300_ms);
+    CHECK(cache.find(0, hot, 0, 1000_ms).dram == 4);
+    CHECK(cache.find(0, cold, 0, 1000_ms).dram == 0);
+    cache.below(0).computed(chain_of(400, 8), 0, 2000_ms);  // now they go, used twice
+    CHECK(cache.find(0, hot, 0, 3000_ms).ssd == 4);
+    CHECK(cache.find(0, cold, 0, 3000_ms).ssd == (second_use ? 0 : 4));
+  }
+}
+
 }  // namespace moebius

@@ -122,6 +122,10 @@ void set_expert_slots(Scenario& scenario, const Document& document) {
     fail("/plan/expert_balance/policy",
          fmt::format("{} has no experts to place; expected \"none\"", scenario.model.id));
   const std::vector<ServicePhase>& phases = scenario.service.phases;
+  const auto apart = [](const ServicePhase& of) { return of.expert_pool >= 0; };
+  if (plan.loops() && std::any_of(phases.begin(), phases.end(), apart))
+    fail("/plan/expert_balance/policy",
+         "experts on a pool of their own are not placed anew so far: expected \"none\" or \"static\"");
   if (std::all_of(phases.begin(), phases.end(), [](const ServicePhase& of) { return of.plan.ep == 1; }))
     fail("/plan/expert_balance/policy",
          "experts that all stand on one rank cannot be placed: expected an expert-parallel degree above 1 in "

@@ -142,7 +142,7 @@ TrafficSource read_source(Section& section, const TrafficKind& kind, std::uint64
       section.integer("block_tokens", {1, 1 << 20}, 512, "of a hashed block, where a file does not say");
   source.file = read_file(section, source.generator.block_tokens, seed);
   source.generator.session = read_session(section, kind.session);
-  source.generator.arrivals = read_arrivals(section, kind.rate, source.generator.session.turns);
+  source.generator.arrivals = read_arrivals(section, kind.rate, mean_turns(source.generator.session));
   source.spread_arrivals =
       section.boolean("spread_arrivals", false, "requests of one stamp arrive evenly up to the next one");
   return source;

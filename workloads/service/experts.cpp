@@ -55,8 +55,10 @@ BalancerShape balancer_shape(const ServicePool& pool) {
   const Scenario& scenario = pool.job->scenario;
   const ServingPlan& plan = pool.phase.plan;
   const Experts& experts = scenario.model.experts;
+  const int of_node =
+      plan.experts_apart() ? plan.apart.ranks_per_node : scenario.cluster->pools.front().node.accelerators;
   return {.ranks = plan.ep,
-          .ranks_per_node = std::min(plan.ep, scenario.cluster->pools.front().node.accelerators),
+          .ranks_per_node = std::min(plan.ep, of_node),
           .slots = plan.slots_of(experts) - plan.shared_copies,
           .groups = {experts.groups, experts.active_groups},
           .always = placed_always(plan, experts),

@@ -8,7 +8,11 @@ namespace {
 
 constexpr int kStages = 5;
 
+// Where tokens travel in another format than shared experts read, these quantise them for themselves, behind
+// dispatch.
 bool is_shared_expert(const Op& op) {
+  const bool quantises = op.kind == OpKind::kQuantise || op.kind == OpKind::kLargest;
+  if (quantises && op.role == Role::kMlpNorm) return true;
   return op.role == Role::kSharedGateUp || op.role == Role::kSharedDown || op.role == Role::kSharedScore;
 }
 

@@ -20,8 +20,6 @@ bool as_good_as_even(const RouteSpec& spec) {
   return tokens * spec.active >= kRowsOfExpert * spec.experts;
 }
 
-// Which experts those are is chance, and how many of them one rank has: of each layer another one, so that
-// the iteration takes what it does on average.
 bool leaves_experts_out(const RouteSpec& spec) {
   std::int64_t tokens = 0;
   for (const TokenRun& run : spec.runs.list()) tokens += run.count;
@@ -33,14 +31,6 @@ bool leaves_experts_out(const RouteSpec& spec) {
 int experts_of(const ExpertSlotsPtr& placed, int slots) {
   if (!placed) return slots;
   return 1 + *std::max_element(placed->expert_of_slot.begin(), placed->expert_of_slot.end());
-}
-
-// Rows that are padding are all alike: together they choose what one of them chooses.
-std::int32_t choosing_rows(const Batch& batch) {
-  std::int64_t rows = batch.rows(), padding = 0;
-  for (const BatchSequence& s : batch.sequences)
-    if (s.request < 0) padding += s.count;
-  return static_cast<std::int32_t>(rows - std::max<std::int64_t>(0, padding - 1));
 }
 
 // Counts alone: equal iterations share a route.
@@ -55,6 +45,19 @@ void deal_evenly(RouteSpec& spec) {
 }
 
 }  // namespace
+
+std::int32_t choosing_rows(const Batch& batch) {
+  std::int64_t rows = batch.rows(), padding = 0;
+  for (const BatchSequence& s : batch.sequences)
+    if (s.request < 0) padding += s.count;
+  return static_cast<std::int32_t>(rows - std::max<std::int64_t>(0, padding - 1));
+}
+
+void vary_by_layer(RouteSpec& spec) {
+  constexpr std::uint64_t kDeck = 0x6465636b;
+  if (!leaves_experts_out(spec)) return;
+  spec.seed = random_bits(spec.seed, kDeck, static_cast<std::uint64_t>(spec.layer));
+}
 
 IterationRoutes::IterationRoutes(const ServingJob& job, std::shared_ptr<RouteCache> balanced)
     : job_(job),
@@ -240,10 +243,7 @@ RoutePtr IterationRoutes::get(int group, int layer) {
   }
   if (as_good_as_even(spec)) deal_evenly(spec);
   const bool balanced = spec.popularity.kind == PopularityKind::kBalanced;
-  if (balanced && leaves_experts_out(spec)) {
-    constexpr std::uint64_t kDeck = 0x6465636b;
-    spec.seed = random_bits(spec.seed, kDeck, static_cast<std::uint64_t>(layer));
-  }
+  if (balanced) vary_by_layer(spec);
   return routes_[{group, layer}] = balanced ? balanced_->get(spec) : drawn_route(spec);
 }
 

@@ -43,6 +43,13 @@ struct SlotDraw {
   std::shared_ptr<DrawnRoutes> known = {};  // by these loads, where several iterations draw by them
 };
 
+// Rows that choose among experts dealt evenly: those of padding are all alike, and choose together what one
+// of them chooses.
+std::int32_t choosing_rows(const Batch& batch);
+// Of tokens dealt evenly, too few for every expert to be chosen: which are left out is chance, and how many
+// of them one rank has. Of each layer another draw, so that the iteration takes what it does on average.
+void vary_by_layer(RouteSpec& spec);
+
 class IterationRoutes {
  public:
   // `balanced`: those of others with the same experts, seed and plan, which this one adds to; null: its own.

@@ -151,6 +151,8 @@ TrainingPlan layers_plan(const ServingPlan& plan, bool decodes) {
   return layers;
 }
 
+}  // namespace
+
 // Iterations with prompts are graphs between their attention, whose own launches are not counted.
 LaunchMode launch_of(const ServingPlan& plan, const Batch& batch, bool decodes) {
   if (plan.launch != LaunchMode::kGraph) return plan.launch;
@@ -159,7 +161,11 @@ LaunchMode launch_of(const ServingPlan& plan, const Batch& batch, bool decodes) 
   return replayed ? LaunchMode::kGraph : LaunchMode::kKernel;
 }
 
-}  // namespace
+void set_kernels(const ServingPlan& plan, LaunchMode launch, FragmentBuilder& builder) {
+  builder.launch = launch;
+  builder.one_expert_call = plan.one_expert_call;
+  builder.fusions = fusions_of(plan);
+}
 
 ServingShape::ServingShape(const ServingJob& served)
     : job(served),
@@ -185,9 +191,7 @@ FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteratio
   ForwardPass pass(decodes ? "decode" : "prefill");
   const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
   if (overlap.two_batch) pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
-  pass.builder.launch = launch_of(shape.job.plan, *iteration.batch, decodes);
-  pass.builder.one_expert_call = shape.job.plan.one_expert_call;
-  pass.builder.fusions = fusions_of(shape.job.plan);
+  set_kernels(shape.job.plan, launch_of(shape.job.plan, *iteration.batch, decodes), pass.builder);
   IterationWriter(shape, iteration, pass).write();
   return pass.builder.freeze_it();
 }

@@ -31,6 +31,10 @@ WeightFormat expert_format(const ServingPlan& plan);
 // Number formats of weights, as the plan has them.
 void set_formats(const ServingPlan& plan, LayerWriter& writer);
 
+// How the kernels of an iteration of such a batch are launched, and which of them are one.
+LaunchMode launch_of(const ServingPlan& plan, const Batch& batch, bool decodes);
+void set_kernels(const ServingPlan& plan, LaunchMode launch, FragmentBuilder& builder);
+
 struct Iteration {
   BatchPtr
       batch;  // decode (a token each), prompts or parts of them, or both, decoding sequences behind prompts

@@ -2,6 +2,7 @@
 #include "workloads/serving/kv/prefix_trie.h"
 
 #include "tests/unit/kv/same_hits.h"
+#include "workloads/serving/kv/kv_replay.h"
 
 namespace moebius::kv {
 TEST_CASE("a tree of runs hits what the index by hash hits in ten thousand random traces") {
@@ -30,6 +31,27 @@ TEST_CASE("a long prompt that nobody shares is one edge") {
   CHECK(lease.blocks() == 500);
   trie.release(chain, lease);
   CHECK(trie.edges() == 3);
+}
+
+TEST_CASE("a tree refuses blocks that stand behind others than before") {
+  struct Rows : TrafficStream {
+    std::vector<std::vector<std::uint64_t>> rows{{6, 5}, {5}};
+    std::size_t at = 0;
+    bool next(TrafficRequest& request) override {
+      if (at == rows.size()) return false;
+      request = {};
+      request.blocks = rows[at++];
+      request.block_tokens = 512;
+      request.input_tokens = 512 * static_cast<std::int64_t>(request.blocks.size());
+      return true;
+    }
+  };
+  for (const auto structure : {kv::IndexStructure::kTrie, kv::IndexStructure::kHybrid}) {
+    Rows rows;
+    CHECK_THROWS_AS(kv::replay(rows, {.service_time = {}, .structure = structure}), Error);
+  }
+  Rows rows;
+  CHECK(kv::replay(rows, {.service_time = {}}).hit_blocks == 1);
 }
 
 }  // namespace moebius::kv

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "hw/error.h"
-#include "workloads/serving/kv/kv_replay.h"
 #include "tests/catch.h"
+#include "workloads/serving/kv/kv_replay.h"
 
 namespace moebius {
 namespace {
@@ -187,7 +187,8 @@ TEST_CASE("requests that share nothing hit nothing") {
 // and 343 out, 36.6% of 288,500 blocks hit; 21.2% and 32.6% in 10,000 and 30,000 blocks).
 TEST_CASE("drawn conversations are near the published ones") {
   const auto replayed = [](std::optional<std::int64_t> capacity) {
-    return kv::replay(*generate(of_kind("conversation", 12031)), {.capacity_blocks = capacity, .service_time = {}});
+    return kv::replay(*generate(of_kind("conversation", 12031)),
+                      {.capacity_blocks = capacity, .service_time = {}});
   };
   const kv::ReplayFigures endless = replayed(std::nullopt);
   CHECK(endless.hit_share() == Approx(0.366).margin(0.02));
@@ -197,6 +198,15 @@ TEST_CASE("drawn conversations are near the published ones") {
   CHECK(endless.last_arrival.seconds() == Approx(3537).epsilon(0.1));
   CHECK(replayed(10000).hit_share() == Approx(0.212).margin(0.03));
   CHECK(replayed(30000).hit_share() == Approx(0.326).margin(0.03));
+}
+
+TEST_CASE("sessions that end for their length come so much more often") {
+  Generator generator = of_kind("agent", 100000);
+  generator.session.turns = 30;
+  CHECK(mean_turns(generator.session) < 30);
+  generator.session.most_tokens = 16384;
+  generator.arrivals.rate = 10 / mean_turns(generator.session);
+  CHECK(100000 / all_of(generator).back().arrival.seconds() == Approx(10).epsilon(0.05));
 }
 
 }  // namespace moebius

@@ -347,4 +347,26 @@ TEST_CASE("a mix of clients is drawn by the seed that it is given unless it has 
   CHECK(arrivals("\"seed\": 5, ", 1, false) == arrivals("\"seed\": 5, ", 2, false));
 }
 
+TEST_CASE("turns that go on from an answer are not spread with the rows above them") {
+  const test::Scratch scratch;
+  const std::string path = scratch.write(
+      "trace.jsonl", R"({"timestamp": 0, "input_length": 8, "output_length": 1, "session_id": "a"})"
+                     "\n"
+                     R"({"timestamp": 100000, "input_length": 8, "output_length": 1, "session_id": "b"})"
+                     "\n"
+                     R"({"delay": 100, "input_length": 8, "output_length": 1, "session_id": "a"})"
+                     "\n");
+  const std::unique_ptr<TrafficStream> traffic = spread_arrivals(open_trace({path, TraceFormat::kAuto, 512}));
+  std::vector<Time> arrivals;
+  for (const TrafficRequest& request : all_of(*traffic)) arrivals.push_back(request.arrival);
+  CHECK(arrivals == std::vector<Time>{0_s, 100_s, 100_s});
+}
+
+TEST_CASE("a row of thousands of keys is refused at its line") {
+  std::string row = "{";
+  for (int i = 0; i < 2000; ++i) row += fmt::format("\"k{}\": 1, ", i);
+  CHECK_THAT(trace_refusal(row + kRow.substr(1)),
+             Catch::Contains("expected at most 1024 keys in a row, found more"));
+}
+
 }  // namespace moebius

@@ -134,4 +134,19 @@ TEST_CASE("replicas with the same batch share its halves and one row alone has n
   CHECK_FALSE(halves_of({two, batch_of_counts({1})}));
 }
 
+TEST_CASE("what shared experts quantise for themselves stands before their products") {
+  Fragment fragment;
+  for (const OpKind kind :
+       {OpKind::kPagedAttention, OpKind::kDispatch, OpKind::kGroupedGemm, OpKind::kCombine})
+    fragment.ops.push_back(op_of(kind, 0));
+  fragment.ops.push_back(op_of(OpKind::kQuantise, 0, Role::kMlpNorm));
+  fragment.ops.push_back(op_of(OpKind::kGemm, 0, Role::kSharedGateUp));
+  fragment.ops.push_back(op_of(OpKind::kAdd, 0));
+  using K = OpKind;
+  const auto kinds = kinds_of(fragment, decode_stages(fragment));
+  REQUIRE(kinds.size() == 5);
+  CHECK(kinds[2] == std::vector<OpKind>{K::kDispatch, K::kQuantise, K::kGemm});
+  CHECK(kinds[4] == std::vector<OpKind>{K::kAdd});
+}
+
 }  // namespace moebius

@@ -62,12 +62,18 @@ class Replay {
     std::vector<std::int64_t> next;  // requests until each block is used again, where the policy must know
     Lease lease;
   };
+  struct Place {
+    BlockHash before = 0;
+    std::int32_t depth = 0;
+    bool operator==(const Place&) const = default;
+  };
 
  public:
   Replay(const ReplayCache& cache, Index index) : cache_(cache), index_{std::move(index)} {}
 
   void take(TrafficRequest& request, std::vector<std::int64_t>* next = nullptr) {
     require_blocks(request);
+    if constexpr (!std::is_same_v<Index, BlockIndex>) require_one_place(request);
     finish_until(request.arrival);
     Served& served = begin();
     served.chain.swap(request.blocks);
@@ -97,6 +103,24 @@ class Replay {
     if (request.block_tokens != figures_.block_tokens)
       throw input_error(fmt::format("request {} of the trace has blocks of {} tokens, the first one of {}",
                                     figures_.requests + 1, request.block_tokens, figures_.block_tokens));
+  }
+
+  // A tree knows a block by the first of its run: one that stands in two places would be two.
+  void require_one_place(const TrafficRequest& request) {
+    const std::vector<BlockHash>& blocks = request.blocks;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      const Place place{i == 0 ? 0 : blocks[i - 1], static_cast<std::int32_t>(i)};
+      if (known_.insert(blocks[i], static_cast<std::int32_t>(places_.size()))) {
+        places_.push_back(place);
+        continue;
+      }
+      if (places_[known_.find(blocks[i])] == place) continue;
+      throw input_error(
+          fmt::format("request {} of the trace has block {} behind others than before: expected ids that "
+                      "name a block and "
+                      "all before it, or structure \"hash\"",
+                      figures_.requests + 1, blocks[i]));
+    }
   }
 
   // All take as long, so that they end in the order in which they came. Their memory is used again.
@@ -132,6 +156,8 @@ class Replay {
   ReplayCache cache_;
   Structure<Index, Lease> index_;
   BlockTable seen_;
+  BlockTable known_;  // to places_; of trees
+  std::vector<Place> places_;
   std::deque<Served> open_;
   std::vector<Served> free_;
   ReplayFigures figures_;

@@ -39,7 +39,8 @@ struct ReplayFigures {
   }
 };
 
-// input_error: a request without blocks, or with blocks of another size than the first one's.
+// input_error: a request without blocks, or with blocks of another size than the first one's; and, but for
+// kHash, a block that stands behind others than before.
 ReplayFigures replay(TrafficStream& traffic, const ReplayCache& cache);
 
 }  // namespace moebius::kv

@@ -90,11 +90,17 @@ class AttentionRank {
   void attend_and_send(int layer, int j) {
     Stream& stream = streams_[j];
     writer_.begin_block(layer, false);
-    stream.x =
-        write_batch_attention(writer_,
-                              {batches_[j], indices_[j], pass_.shape.cache_rows, pass_.shape.job.plan.kv,
-                               pass_.shape.job.plan.attention, stream.latents, stream.local},
-                              stream.x);
+    stream.x = write_batch_attention(writer_,
+                                     {batches_[j],
+                                      indices_[j],
+                                      pass_.shape.cache_rows,
+                                      pass_.shape.job.plan.kv,
+                                      pass_.shape.job.plan.attention,
+                                      stream.latents,
+                                      stream.local,
+                                      {},
+                                      pass_.shape.states},
+                                     stream.x);
     writer_.begin_block(layer, false);
     const TensorId normed = writer_.norm(stream.x, Role::kMlpNorm);
     std::vector<TensorId> sent = {writer_.quantised(normed, writer_.plan().dispatch)};
@@ -217,12 +223,14 @@ std::string name_of(const SeparatedPass& pass, const char* side) {
 
 FragmentPtr lower_attention_rank(const SeparatedPass& pass, const std::vector<BatchPtr>& batches) {
   ForwardPass forward(name_of(pass, "attention"));
+  set_kernels(pass.shape.job.plan, pass.launch, forward.builder);
   AttentionRank(pass, batches, forward).write();
   return forward.builder.freeze_it();
 }
 
 FragmentPtr lower_expert_rank(const SeparatedPass& pass, int member) {
   ForwardPass forward(name_of(pass, "experts"));
+  set_kernels(pass.shape.job.plan, pass.launch, forward.builder);
   ExpertRank(pass, member, forward).write();
   return forward.builder.freeze_it();
 }

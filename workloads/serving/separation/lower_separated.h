@@ -26,6 +26,7 @@ struct SeparatedPass {
   const ServingShape& shape;
   int microbatches = 1;
   bool decodes = false;
+  LaunchMode launch = LaunchMode::kHidden;
   std::function<RoutePtr(int layer, int microbatch)> route;
 };
 

@@ -17,6 +17,7 @@ void SeparatedIteration::begin(const std::vector<BatchPtr>& batches) {
     parts = parts_of(*batch, parts, cut_);
     decodes_ = decodes_ && job_.plan.decodes(*batch);
   }
+  launch_ = launch_of(job_.plan, *batches.front(), decodes_);
   parts_.clear();
   for (const BatchPtr& batch : batches) {
     const bool repeated = !parts_.empty() && batch == batches[parts_.size() - 1];
@@ -26,7 +27,7 @@ void SeparatedIteration::begin(const std::vector<BatchPtr>& batches) {
 }
 
 FragmentPtr SeparatedIteration::fragment(const RankClass& rank_class) {
-  const SeparatedPass pass{shape_, microbatches(), decodes_,
+  const SeparatedPass pass{shape_, microbatches(), decodes_, launch_,
                            [this](int layer, int microbatch) { return routes_.get(layer, microbatch); }};
   const int rank = rank_class.representative();
   if (holds_experts(job_.plan, rank_class)) return lower_expert_rank(pass, rank - job_.plan.dp);

@@ -16,7 +16,8 @@ class SeparatedIteration {
   // Both outlive it. Prompts that are cut give a token for each part: where tokens count they stay whole.
   SeparatedIteration(const ServingJob& job, const ServingShape& shape, PromptCut cut);
 
-  void begin(const std::vector<BatchPtr>& batches);  // by replica
+  void draw(const SlotDraw* loads) { routes_.draw(loads); }  // as IterationRoutes
+  void begin(const std::vector<BatchPtr>& batches);          // by replica
   FragmentPtr fragment(const RankClass& rank_class);
   int microbatches() const { return static_cast<int>(parts_.front().size()); }
 
@@ -27,6 +28,7 @@ class SeparatedIteration {
   SeparatedRoutes routes_;
   std::vector<std::vector<BatchPtr>> parts_;  // by replica, by microbatch
   bool decodes_ = false;
+  LaunchMode launch_ = LaunchMode::kHidden;
 };
 
 }  // namespace moebius

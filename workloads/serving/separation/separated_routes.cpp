@@ -1,6 +1,7 @@
 #include "workloads/serving/separation/separated_routes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "workloads/routing/drawn_routes.h"
 
@@ -18,20 +19,23 @@ void SeparatedRoutes::begin(const std::vector<std::vector<BatchPtr>>& batches) {
   most_.clear();
   for (int j = 0; j < static_cast<int>(batches.front().size()); ++j) {
     runs_.push_back(runs_of(j));
-    std::int64_t most = 0;
-    for (const std::vector<BatchPtr>& of_replica : batches) most = std::max(most, of_replica[j]->rows());
-    most_.push_back(static_cast<int>(most));
+    int most = 0;
+    for (const std::vector<BatchPtr>& of_replica : batches) most = std::max(most, rows_of(*of_replica[j]));
+    most_.push_back(most);
   }
+}
+
+std::int32_t SeparatedRoutes::rows_of(const Batch& batch) const {
+  return balanced() ? choosing_rows(batch) : static_cast<std::int32_t>(batch.rows());
 }
 
 // Balanced routes do not see whose tokens they are: counts alone, so that equal microbatches share a route.
 TokenRuns SeparatedRoutes::runs_of(int microbatch) const {
-  const bool balanced = job_.workload.popularity.kind == PopularityKind::kBalanced;
   std::vector<TokenRun> runs;
   for (int replica = 0; replica < static_cast<int>(batches_.size()); ++replica) {
     const Batch& batch = *batches_[replica][microbatch];
-    if (balanced) {
-      runs.push_back({replica, 0, 0, static_cast<std::int32_t>(batch.rows())});
+    if (balanced()) {
+      runs.push_back({replica, 0, 0, rows_of(batch)});
       continue;
     }
     for (const BatchSequence& s : batch.sequences) runs.push_back({replica, s.request, s.past, s.count});
@@ -41,20 +45,40 @@ TokenRuns SeparatedRoutes::runs_of(int microbatch) const {
 
 RouteSpec SeparatedRoutes::spec_of(int layer, int microbatch) {
   const Experts& experts = job_.model.experts;
+  const int slots = job_.plan.slots_of(experts);
+  const bool grouped = slots % experts.groups == 0;
   return {.seed = job_.workload.seed,
           .layer = layer,
           .popularity = job_.workload.popularity,
           .weights = course_.at(layer, 0),
           .ranks = job_.plan.ranks(),
           .ranks_per_node = job_.ranks_per_node,
-          .experts = experts.routed,
+          .experts = slots,
           .active = experts.active,
-          .groups = experts.groups,
-          .active_groups = experts.active_groups,
+          .groups = grouped ? experts.groups : 1,
+          .active_groups = grouped ? experts.active_groups : 1,
           .tokens = most_[microbatch],
           .runs = runs_[microbatch],
           .without_experts = job_.plan.dp,
           .holders_per_node = job_.plan.apart.ranks_per_node};
+}
+
+// Tokens draw slots by the loads that these have.
+RoutePtr SeparatedRoutes::drawn(int layer, int microbatch) {
+  const int draw = loads_->draws > 0 ? layer % loads_->draws : layer;
+  RoutePtr& route = drawn_[{draw, microbatch}];
+  if (route) return route;
+  RouteSpec spec = spec_of(draw, microbatch);
+  spec.popularity = {};
+  spec.popularity.kind = PopularityKind::kDirichlet;
+  spec.weights = loads_->weights[loads_->weights.size() > 1 ? draw : 0];
+  spec.groups = loads_->groups;
+  spec.active_groups = loads_->active_groups;
+  std::vector<TokenRun> runs;
+  for (int replica = 0; replica < static_cast<int>(batches_.size()); ++replica)
+    runs.push_back({replica, replica, 0, rows_of(*batches_[replica][microbatch])});
+  spec.runs = TokenRuns(std::move(runs));
+  return route = loads_->known ? loads_->known->get(spec) : drawn_route(spec);
 }
 
 RoutePtr SeparatedRoutes::get(int layer, int microbatch) {
@@ -66,10 +90,18 @@ RoutePtr SeparatedRoutes::get(int layer, int microbatch) {
     spec.weights = {};
     return dense_.get(spec);
   }
-  if (spec.popularity.kind == PopularityKind::kBalanced) return balanced_.get(spec);
-  RoutePtr& drawn = drawn_[{layer, microbatch}];
-  if (!drawn) drawn = drawn_route(spec);
-  return drawn;
+  if (loads_ != nullptr && !loads_->weights.empty()) return drawn(layer, microbatch);
+  if (loads_ != nullptr) {
+    spec.groups = loads_->groups;
+    spec.active_groups = loads_->active_groups;
+  }
+  if (balanced()) {
+    vary_by_layer(spec);
+    return balanced_.get(spec);
+  }
+  RoutePtr& route = drawn_[{layer, microbatch}];
+  if (!route) route = drawn_route(spec);
+  return route;
 }
 
 }  // namespace moebius

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "workloads/schedule/batch.h"
+#include "workloads/serving/iteration_routes.h"
 #include "workloads/serving/plan.h"
 #include "workloads/training/layers/lowering.h"
 
@@ -16,13 +17,17 @@ class SeparatedRoutes {
  public:
   explicit SeparatedRoutes(const ServingJob& job);
 
+  void draw(const SlotDraw* loads) { loads_ = loads; }  // as IterationRoutes
   // By replica, by microbatch.
   void begin(const std::vector<std::vector<BatchPtr>>& batches);
   RoutePtr get(int layer, int microbatch);
 
  private:
+  bool balanced() const { return job_.workload.popularity.kind == PopularityKind::kBalanced; }
+  std::int32_t rows_of(const Batch& batch) const;  // that choose
   TokenRuns runs_of(int microbatch) const;
   RouteSpec spec_of(int layer, int microbatch);
+  RoutePtr drawn(int layer, int microbatch);
 
   const ServingJob& job_;
   std::vector<std::vector<BatchPtr>> batches_;
@@ -31,6 +36,7 @@ class SeparatedRoutes {
   std::map<std::pair<int, int>, RoutePtr> drawn_;  // of this iteration, by layer and microbatch
   RouteCache balanced_, dense_;
   PopularityCourse course_;
+  const SlotDraw* loads_ = nullptr;
 };
 
 }  // namespace moebius

@@ -64,6 +64,14 @@ BusySources stacked(const BusySources& shorter, const BusySources& longer, doubl
   return all;
 }
 
+SideTimes stacked(const SideTimes& shorter, SideTimes longer, double times) {
+  longer += shorter * -1;
+  SideTimes all = shorter;
+  all += longer * times;
+  all.microbatches = shorter.microbatches;
+  return all;
+}
+
 BatchPtr rows_only(std::int64_t rows, std::int64_t padding, int chunk) {
   BatchMaker maker(chunk);
   rows = std::max<std::int64_t>(1, rows);
@@ -165,10 +173,13 @@ double IterationTimer::with_draws(const std::vector<BatchPtr>& batches, const Ex
   if (stacks_.size() == 1 || layers + more >= all_layers_) return all_layers(batches, extras);
   Stack& drawn = drawn_.try_emplace(draws, front.job, layers + more, balanced_).first->second;
   const double shorter = seconds(*stacks_.front(), batches, extras);
+  const SideTimes of_shorter = sides_;
   const BusySources busy = busy_;
   const double longer = seconds(drawn, batches, extras);
-  busy_ = stacked(busy, busy_, static_cast<double>(all_layers_ - layers) / more);
-  return shorter + (all_layers_ - layers) * (longer - shorter) / more;
+  const double times = static_cast<double>(all_layers_ - layers) / more;
+  sides_ = stacked(of_shorter, sides_, times);
+  busy_ = stacked(busy, busy_, times);
+  return shorter + times * (longer - shorter);
 }
 
 double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extras& extras) {
@@ -183,11 +194,7 @@ double IterationTimer::seconds(const std::vector<BatchPtr>& batches, const Extra
   const int layers = stacks_.front()->job.model.layers;
   const double repetitions = static_cast<double>(all_layers_ - layers) / repetition_.period / further_;
   const double longer = seconds(*stacks_.back(), batches, extras);
-  const SideTimes repeated = (sides_ += of_shorter * -1) * repetitions;
-  sides_ = of_shorter;
-  const double parts = sides_.microbatches;
-  sides_ += repeated;
-  sides_.microbatches = parts;
+  sides_ = stacked(of_shorter, sides_, repetitions);
   busy_ = stacked(busy, busy_, repetitions);
   return shorter + repetitions * (longer - shorter);
 }
@@ -204,6 +211,7 @@ std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vect
                                                    const Extras& extras) {
   std::vector<FragmentPtr> fragments;
   if (stack.separated) {
+    stack.separated->draw(extras.loads);
     stack.separated->begin(batches);
     for (const RankClass& of : layout_.classes) fragments.push_back(stack.separated->fragment(of));
     return fragments;

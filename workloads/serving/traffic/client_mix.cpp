@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
+#include <queue>
+#include <utility>
 #include <variant>
 
 #include <fmt/format.h>
@@ -77,23 +80,22 @@ class ClientMix : public TrafficStream {
       key += RandomStream::kGolden;
       const Arrivals arrivals{
           .law = ArrivalLaw::kGamma, .rate = client.rate, .variation = client.variation, .period = {}};
-      open_.push_back({client,
-                       ArrivalClock(arrivals, RandomStream::finalise(key)),
-                       RandomStream(RandomStream::finalise(~key)),
-                       {}});
-      open_.back().next = open_.back().clock.next();
+      open_.push_back({client, ArrivalClock(arrivals, RandomStream::finalise(key)),
+                       RandomStream(RandomStream::finalise(~key))});
+      next_.emplace(open_.back().clock.next(), open_.size() - 1);
     }
   }
 
   bool next(TrafficRequest& request) override {
     if (left_-- <= 0) return false;
-    const auto first = std::min_element(open_.begin(), open_.end(),
-                                        [](const Open& a, const Open& b) { return a.next < b.next; });
+    const auto [arrival, which] = next_.top();
+    next_.pop();
+    Open& first = open_[which];
     request = TrafficRequest{};
-    request.arrival = first->next;
-    request.input_tokens = draw(first->random, first->client.input);
-    request.output_tokens = draw(first->random, first->client.output);
-    first->next = first->clock.next();
+    request.arrival = arrival;
+    request.input_tokens = draw(first.random, first.client.input);
+    request.output_tokens = draw(first.random, first.client.output);
+    next_.emplace(first.clock.next(), which);
     return true;
   }
 
@@ -102,10 +104,11 @@ class ClientMix : public TrafficStream {
     Client client;
     ArrivalClock clock;
     RandomStream random;
-    Time next;
   };
+  using Turn = std::pair<Time, std::size_t>;  // of a client; of equal ones the first client's
 
   std::vector<Open> open_;
+  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> next_;
   std::int64_t left_;
 };
 

@@ -14,7 +14,8 @@
 namespace moebius {
 namespace {
 
-constexpr std::size_t kWindow = 4096;  // rows
+constexpr std::size_t kWindow = 4096;   // rows
+constexpr double kLastMoment = 9.2e12;  // ms since 1970: what 64 bits of nanoseconds reach
 
 struct ArrivesLater {
   bool operator()(const TrafficRequest& a, const TrafficRequest& b) const { return b.arrival < a.arrival; }
@@ -44,7 +45,7 @@ class DynamoTrace : public TrafficStream {
       if (!line_.empty()) row_.parse(line_);
     } while (line_.empty() || row_.text("event_type") != "request_end");
     TrafficRequest request;
-    const double ms = required("request.request_received_ms", 0, 1e15);
+    const double ms = required("request.request_received_ms", 0, kLastMoment);
     request.arrival = Time{static_cast<std::int64_t>(ms * 1e3) * 1000};
     if (last_ && request.arrival < *last_)
       row_.fail("request.request_received_ms",

@@ -35,6 +35,19 @@ std::int64_t draw_turns(RandomStream& random, double mean) {
   return 1 + static_cast<std::int64_t>(std::log(random.unit()) / std::log1p(-1 / mean));
 }
 
+// Of one that has drawn so many.
+std::int64_t turns_taken(RandomStream& random, const SessionShape& shape, std::int64_t turns) {
+  double tokens = shape.shared_tokens;
+  if (shape.images > 0)
+    tokens += static_cast<double>(draw_turns(random, 1 + shape.images) - 1) * shape.image_tokens;
+  for (std::int64_t turn = 0; turn < turns; ++turn) {
+    const std::int64_t text = draw_tokens(random, turn > 0 ? shape.further : shape.first);
+    tokens += static_cast<double>(text + std::min(draw_tokens(random, shape.output), shape.most_tokens / 2));
+    if (turn > 0 && tokens > static_cast<double>(shape.most_tokens)) return turn;
+  }
+  return turns;
+}
+
 struct Session {
   Time next;                                            // its next turn
   std::int64_t number = 0, turns_left = 0, tokens = 0;  // tokens: said so far
@@ -198,6 +211,19 @@ constexpr std::array kKinds{
 };
 
 }  // namespace
+
+double mean_turns(const SessionShape& shape) {
+  constexpr double kTurns = 1 << 16;
+  const auto sessions = static_cast<std::uint64_t>(std::max(64.0, kTurns / shape.turns));
+  double drawn = 0, taken = 0;
+  for (std::uint64_t number = 0; number < sessions; ++number) {
+    RandomStream random(key_of(1, Use::kSession, number));
+    const std::int64_t turns = draw_turns(random, shape.turns);
+    drawn += static_cast<double>(turns);
+    taken += static_cast<double>(turns_taken(random, shape, turns));
+  }
+  return shape.turns * taken / drawn;
+}
 
 std::unique_ptr<TrafficStream> generate(const Generator& generator) {
   return std::make_unique<Generated>(generator);

@@ -34,6 +34,9 @@ struct SessionShape {
   std::int64_t most_tokens = 131072;  // a session ends before its input and output are longer
 };
 
+// Turns that a session has, mean: fewer than `turns` where it ends for its length.
+double mean_turns(const SessionShape& shape);
+
 struct Generator {
   Arrivals arrivals;  // of sessions
   SessionShape session;

@@ -58,6 +58,8 @@ class JsonRow::Handler {
   bool start_object(std::size_t) {
     if (in_ids_) refuse_id();
     if (arrays_ > 0) return true;
+    constexpr int kDeepest = 64;
+    if (depth_ == kDeepest) row_.lines_.fail(fmt::format("expected objects at most {} deep", kDeepest));
     if (depth_++ > 0) path_ += '.';
     marks_.push_back(path_.size());
     return true;
@@ -102,6 +104,9 @@ class JsonRow::Handler {
     return true;
   }
   void enter(Scalar value) {
+    constexpr std::size_t kMostKeys = 1 << 10;
+    if (row_.entries_.size() == kMostKeys)
+      row_.lines_.fail(fmt::format("expected at most {} keys in a row, found more", kMostKeys));
     if (row_.find(path_) != nullptr) row_.fail(path_, "the key stands twice");
     row_.entries_.push_back({path_, std::move(value)});
   }

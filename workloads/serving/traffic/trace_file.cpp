@@ -57,10 +57,12 @@ class SpreadArrivals : public TrafficStream {
 
   bool next(TrafficRequest& request) override {
     if (given_ == same_.size() && !gather()) return false;
-    request = std::move(same_[given_]);
-    const auto share = static_cast<double>(given_) / static_cast<double>(same_.size());
-    request.arrival += Time{static_cast<std::int64_t>(share * static_cast<double>(distance_.ns))};
-    ++given_;
+    request = std::move(same_[given_++]);
+    if (request.follows < 0) {
+      const auto share = static_cast<double>(spread_++) / static_cast<double>(to_spread_);
+      request.arrival += Time{static_cast<std::int64_t>(share * static_cast<double>(distance_.ns))};
+    }
+    last_ = request.arrival = std::max(last_, request.arrival);
     return true;
   }
 
@@ -68,10 +70,11 @@ class SpreadArrivals : public TrafficStream {
   // All of the next stamp, and the first of the one after it.
   bool gather() {
     same_.clear();
-    given_ = 0;
+    given_ = spread_ = to_spread_ = 0;
     if (!ahead_ && !read_ahead()) return false;
     const Time stamp = ahead_->arrival;
     do {
+      to_spread_ += ahead_->follows < 0 ? 1 : 0;
       same_.push_back(*std::exchange(ahead_, std::nullopt));
     } while (read_ahead() && ahead_->arrival == stamp);
     if (ahead_) distance_ = ahead_->arrival - stamp;
@@ -87,8 +90,8 @@ class SpreadArrivals : public TrafficStream {
   std::unique_ptr<TrafficStream> traffic_;
   std::optional<TrafficRequest> ahead_;
   std::vector<TrafficRequest> same_;
-  std::size_t given_ = 0;
-  Time distance_;
+  std::size_t given_ = 0, spread_ = 0, to_spread_ = 0;
+  Time distance_, last_;
 };
 
 // A table of columns alone, or rows of which none is a request, are as empty as an empty file.

@@ -34,7 +34,8 @@ struct TraceFile {
 std::unique_ptr<TrafficStream> open_trace(const TraceFile& file);
 
 // Stamps that many requests share (a clock of whole seconds, or coarser) spread evenly to the next stamp;
-// those of the last one over the distance before it.
+// those of the last one over the distance before it. Turns that go on from an answer are due by that, and
+// stay where they are.
 std::unique_ptr<TrafficStream> spread_arrivals(std::unique_ptr<TrafficStream> traffic);
 
 }  // namespace moebius

@@ -193,6 +193,15 @@ void TierState::use(std::int32_t replica, const PromptAsk& ask, const LoadedBloc
   }
 }
 
+// What is used in device memory is used in its copies below, too: nobody loads those, so that what is used
+// most would leave them first.
+void TierState::use_copies(std::int32_t replica, const PromptAsk& ask) {
+  NodeTiers& home = node_of(replica);
+  for (std::int64_t i = ask.there; i-- > 0;)
+    for (TierStore* store : {&home.dram, &home.ssd})
+      if (const std::int32_t slot = store->find(ask.chain[i]); slot >= 0) store->use(slot);
+}
+
 void TierState::count_hits(std::int64_t chain, std::int64_t there, const BlockLoad& load) {
   figures.asked += chain;
   figures.hit_device += there;
@@ -221,6 +230,7 @@ LoadedBlocks TierState::load(std::int32_t replica, const PromptAsk& ask) {
     figures.network_bytes += bytes(load.remote);
     use(replica, ask, loaded);
   }
+  if (!ask.again) use_copies(replica, ask);
   // Who was asked has answered that it is not there.
   if (was_stale) loaded.ready = std::max(loaded.ready, ask.now + rules.fabric_latency * 2);
   return loaded;

@@ -97,6 +97,7 @@ struct TierState {
   std::int64_t decide(std::int32_t replica, const PromptAsk& ask);
   void count_hits(std::int64_t chain, std::int64_t there, const BlockLoad& load);
   void use(std::int32_t replica, const PromptAsk& ask, const LoadedBlocks& loaded);
+  void use_copies(std::int32_t replica, const PromptAsk& ask);
   void put_dram(std::int32_t node, const kv::EvictedBlock& block, Time ready, bool ahead, Time now);
   void put_ssd(std::int32_t node, const kv::EvictedBlock& block, Time from, bool read_memory);
   void tell(std::int32_t node, LowerTier tier, kv::BlockHash hash, Time when, bool there);
