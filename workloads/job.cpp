@@ -179,6 +179,23 @@ void take_state(const Job& step, const Document& document, std::size_t number, C
   if (job.state.value <= 0) job.state = {job.bytes_per_parameter * count_parameters(model).total()};
 }
 
+// What it takes of the cluster is what its step was simulated on.
+void stand_alike(const Job& step, const Scenario& scenario, const Document& document, std::size_t number) {
+  const Pool& nodes = scenario.cluster->pools.front();
+  const int held = scenario.operations->plan.jobs[number].nodes * nodes.node.accelerators;
+  int devices = 0;
+  for (const Pool& pool : step.scenario.cluster->pools) {
+    devices += pool.devices();
+    if (pool.accelerator.id != nodes.accelerator.id)
+      place_at(document, fmt::format("/jobs/{}/scenario", number))
+          .fail(fmt::format("expected a scenario on \"{}\", found one on \"{}\"", nodes.accelerator.id,
+                            pool.accelerator.id));
+  }
+  if (devices != held)
+    place_at(document, fmt::format("/jobs/{}/nodes", number))
+        .fail(fmt::format("expected nodes with the {} devices of its scenario, found {}", devices, held));
+}
+
 }  // namespace
 
 Job read_job(Document document, const Changes& changes, const Library& library) {
@@ -192,7 +209,9 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
     const std::vector<std::string>& paths = job.scenario.operations->job_scenarios;
     for (std::size_t i = 0; i < paths.size(); ++i) {
       job.steps.push_back(paths[i].empty() ? nullptr : step_of(job.scenario, paths[i], library));
-      if (job.steps.back()) take_state(*job.steps.back(), document, i, job.scenario.operations->plan.jobs[i]);
+      if (!job.steps.back()) continue;
+      take_state(*job.steps.back(), document, i, job.scenario.operations->plan.jobs[i]);
+      stand_alike(*job.steps.back(), job.scenario, document, i);
     }
     return job;
   }

@@ -76,10 +76,10 @@ TEST_CASE("weeks of a job of reinforcement learning go by its whole steps") {
   const double step = job.root.find("rl")->find("step_time_s")->number;
   const test::Scratch scratch;
   const std::string days = scratch.write("days.json", R"({"moebius": 1, "kind": "cluster", "name": "two days",
-    "cluster": {"pools": [{"name": "all", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 9}],
+    "cluster": {"pools": [{"name": "all", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 5}],
       "fabric": {"type": "multi-plane-fat-tree", "planes": 8, "nic": "400 Gb/s"}},
     "operations": {"duration": "2 d", "runs": 2, "spares": 1},
-    "jobs": [{"name": "rl", "nodes": 8, "scenario": ")" + rl +
+    "jobs": [{"name": "rl", "nodes": 4, "scenario": ")" + rl +
                                                           R"("}]})");
   const test::Finished run = test::run_moebius("run " + days + " --json");
   INFO(run.err);
@@ -87,6 +87,9 @@ TEST_CASE("weeks of a job of reinforcement learning go by its whole steps") {
   const Document cluster = parse_document(run.out, "out");
   const std::string told = cluster.root.find("provenance")->find("step of rl")->text;
   CHECK_THAT(told, Catch::EndsWith(to_text(time_from_seconds(step))));
+  const test::Finished fewer = test::run_moebius("check " + days + " --set /jobs/0/nodes=3");
+  CHECK_THAT(fewer.err, Catch::Contains("/jobs/0/nodes: expected nodes with the 32 devices of its scenario, "
+                                        "found 24"));
 }
 
 TEST_CASE("a service in a queue of its own goes before a neighbour in the highest one, too") {

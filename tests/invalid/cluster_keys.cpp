@@ -22,6 +22,10 @@ TEST_CASE("flows that go nowhere are refused at their key") {
             {"/workload/flows/1/to", "128", "/workload/flows/1/to: device 128 is none of the 128 ranks"},
             {"/workload/flows/1/to", "32", "/workload/flows/1/to: device 32 sends to itself"},
             {"/workload/flows", "[]", "/workload/flows: expected at least one flow, found none"},
+            {"/workload/flows/0/bytes", "1e30 B",
+             "/workload/flows/0/bytes: expected at most 1.15 EB, found 1e+06 YB"},
+            {"/workload/flows/0/bytes", "0.2 B",
+             "/workload/flows/0/bytes: expected a byte at least, found 0.2 B"},
             {"/workload/bytes", "1 MB", R"(/workload/bytes: unknown key "bytes"; known are "algorithm", "channels", "dtype", "fan_in", "flows", "fold", "groups", "operation", "pattern", "ranks", "receiver", "tenants")"},
         });
   Document incast = base("validate/flows-incast-16.json");

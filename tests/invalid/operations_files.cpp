@@ -83,6 +83,11 @@ TEST_CASE("what would count for nothing is refused") {
         R"(c.json:5: /jobs/0/state: expected "model" or "state", found both)");
 }
 
+TEST_CASE("names that go to terminals are one line") {
+  CHECK(refusal(kTime, R"("name": "a\u001b[1m", "nodes": 8, "state": "1 TB")") ==
+        R"(c.json:5: /jobs/0/name: expected one line without control characters, found "a\u001b[1m")");
+}
+
 TEST_CASE("weeks take some time") {
   CHECK(refusal(R"("duration": "0 s")", kJob) ==
         "c.json:4: /operations/duration: expected more than no time, found none");
@@ -126,6 +131,40 @@ TEST_CASE("what never breaks is no kind of fault, and only slow ones have a fact
       refusal(kind(R"("mtbf": "9 h", "slow_factor": 2)"), kJob) ==
       R"(c.json:4: /operations/failures/kinds/0/slow_factor: "slow_factor" counts only with effect "slow")");
   CHECK(refusal(kind(R"("mtbf": "9 h", "effect": "slow", "slow_factor": 2)"), kJob) == "");
+}
+
+TEST_CASE("what a fault breaks is what it says, and only broken nodes are repaired") {
+  const auto kind = [](const std::string& keys) {
+    return kTime + R"(, "failures": {"kinds": [{"name": "code", "mtbf": "9 h", )" + keys + "}]}";
+  };
+  const std::string place = "c.json:4: /operations/failures/kinds/0/";
+  CHECK(refusal(kind(R"("per": "job")"), kJob) == "");
+  CHECK(refusal(kind(R"("nodes": 4)"), kJob) == "");
+  CHECK(refusal(kind(R"("per": "job", "nodes": 1)"), kJob) ==
+        place + R"(nodes: expected 0 with per "job", whose software breaks no node, found 1)");
+  CHECK(refusal(kind(R"("effect": "slow", "nodes": 4)"), kJob) ==
+        place + "nodes: expected at most 1, the node that is slow or wrong, found 4");
+  CHECK(refusal(kind(R"("nodes": 0, "repair": "1 h")"), kJob) ==
+        place + R"(repair: "repair" counts only with nodes above 0)");
+}
+
+TEST_CASE("rates of copies that are not made, and a node that rests harder than it works, are refused") {
+  CHECK(refusal(kTime + R"(, "checkpoint": {"policy": "sync", "host_copy": "1 GB/s"})", kJob) ==
+        R"(c.json:4: /operations/checkpoint/host_copy: "host_copy" counts only with policy "async" or "memory")");
+  CHECK(refusal(kTime + R"(, "checkpoint": {"peer_copy": "1 GB/s"})", kJob) ==
+        R"(c.json:4: /operations/checkpoint/peer_copy: "peer_copy" counts only with policy "memory")");
+  CHECK(refusal(kTime + R"(, "power": {"busy": 0.1, "idle": 0.9})", kJob) ==
+        "c.json:4: /operations/power/idle: expected a busy share of at least the idle one, found 0.1 and "
+        "0.9");
+}
+
+TEST_CASE("what steps of jobs would need of the cluster is said in their own scenarios") {
+  const std::string text = R"({"moebius": 1, "kind": "cluster", "name": "c",
+"cluster": {"pools": [{"name": "a", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 10}],
+  "fabric": {"type": "rail-optimised-clos", "nic": "400 Gb/s"}, "launch": "10 us"},
+"operations": {)" + kTime + R"(}, "jobs": [{)" + kJob + "}]}";
+  CHECK_THROWS_WITH(read_scenario(parse_document(text, "c.json"), Catalog(), ModelCatalog()),
+                    Catch::EndsWith(R"(/cluster/launch: "launch" counts only with queueing)"));
 }
 
 // One of 10 nodes in a millisecond: 10 d are 8.64e8 of them.

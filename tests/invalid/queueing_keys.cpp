@@ -49,6 +49,14 @@ TEST_CASE("queues and shapes that do not fit together are refused at their key")
            "/queueing/load/jobs: expected at least one job a shape, found 7 for 8 shapes"},
           {"/queueing/power_caps", R"([{"from": "2 d", "until": "1 d", "watts": 1e7}])",
            "/queueing/power_caps/0/until: expected a time after `from`, found one that is not"},
+          {"/queueing/power_caps", R"([{"from": "30 d", "watts": 1e7}])",
+           "/queueing/power_caps/0/from: expected a time before the end after 30 d, found 30 d"},
+          {"/queueing/shapes/0/replicas", "3",
+           R"(/queueing/shapes/0/replicas: "replicas" counts only with class "inference")"},
+          {"/queueing/shapes/0/elastic", "false",
+           R"(/queueing/shapes/0/least: "least" counts only with elastic true)"},
+          {"/queueing/shapes/6/elastic", "true",
+           R"(/queueing/shapes/6/elastic: expected false for class "inference", whose replicas have one size)"},
           {"/queueing/queues/1/name", "pretraining",
            R"(/queueing/queues/1/name: two queues named "pretraining")"},
           {"/queueing/shapes/1/name", "qwen3-235b",
@@ -100,11 +108,14 @@ TEST_CASE("shapes whose scenarios are not what they say are refused before anyth
                  Catch::EndsWith("jobs/nope.json: expected a file, found none"));
   CHECK(
       refusal_of_shapes(
-          {{"/queueing/shapes/0/class", "inference"}, {"/queueing/shapes/0/sizes", R"([{"cards": 64}])"}}) ==
+          {{"/queueing/shapes/0/class", "inference"},
+           {"/queueing/shapes/0/elastic", "false"},
+           {"/queueing/shapes/0/sizes", R"([{"cards": 64}])"}}) ==
       R"(/queueing/shapes/0/scenario: expected a scenario of kind "serving" for class "inference", found "training")");
   CHECK(
-      refusal_of_shapes({{"/queueing/shapes/1/class", "sft"}}) ==
-      R"(/queueing/shapes/1/scenario: expected a scenario of kind "training" for class "sft", found "serving")");
+      refusal_of_shapes(
+          {{"/queueing/shapes/0/class", "sft"}, {"/queueing/shapes/0/scenario", "jobs/serve-qwen3-30b.json"}}) ==
+      R"(--set /queueing/shapes/0/scenario: expected a scenario of kind "training" for class "sft", found "serving")");
   CHECK(
       refusal_of_shapes({{"/queueing/shapes/0/scenario", "cluster-loads.study.json"}}) ==
       R"(--set /queueing/shapes/0/scenario: expected a scenario of kind "training" for class "training", found "study")");

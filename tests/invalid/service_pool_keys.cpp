@@ -27,6 +27,10 @@ TEST_CASE("pools of a service that do not fit together are refused") {
         "/plan/pools/0: dp 16 x tp 2 ranks do not fit on the 8 devices of pool \"edge\"");
   check(kClasses, "/plan/decode", R"({"max_batch": 4})",
         "/plan/decode: \"decode\" counts only without pools");
+  check(kClasses, "/plan/scheduler/batching", "mixed",
+        "/plan/scheduler/batching: \"batching\" counts only with one pool: each of `pools` has its own");
+  check(kClasses, "/plan/scheduler/chunked", "true",
+        "/plan/scheduler/chunked: \"chunked\" counts only with one pool: each of `pools` has its own");
   check(kClasses, "/plan/pools/0/wan/bandwidth", "fast",
         "expected a byte rate such as \"400 Gb/s\" above 0, found \"fast\"");
 }

@@ -295,11 +295,13 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
     if (event_depth_ == 0 && events_depth_ > 0 && depth_ == events_depth_ + 1) {
       event_depth_ = depth_;
       event_ = {};
+      moment_.reset();
     }
     return true;
   }
   bool end_object() override {
     if (depth_ == event_depth_) {
+      if (moment_ && event_.kind != 'M') event_.start = since_first(*moment_);  // names stand at no time
       collector_.take(event_);
       event_depth_ = 0;
       in_args_ = false;
@@ -334,15 +336,16 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
       throw input_error(fmt::format("{}: expected at most {} levels, found more", path_, kDeepest));
   }
   // Since the first event: of microseconds since 1970 a double has quarters.
-  std::optional<double> since_first(double value, long double exact) {
-    if (!std::isfinite(value) || std::abs(value) > kLongest) return value;  // told with the event
+  double since_first(long double exact) {
+    if (!std::isfinite(exact) || std::abs(exact) > kLongest)  // told with the event
+      return static_cast<double>(exact);
     if (!first_) first_ = std::floor(exact);
     return static_cast<double>(exact - *first_);
   }
   template <class Text>
   bool number(double value, long double exact, const Text& text) {
     if (depth_ == event_depth_ && event_depth_ > 0) {
-      if (key_ == "ts") event_.start = since_first(value, exact);
+      if (key_ == "ts") moment_ = exact;
       if (key_ == "dur") event_.duration = value;
       if (key_ == "pid") event_.process = fmt::format("{}", text);
       if (key_ == "tid") event_.thread = fmt::format("{}", text);
@@ -357,7 +360,8 @@ class Handler : public nlohmann::json_sax<nlohmann::json> {
   Taken taken_;
   Event event_;
   std::string key_;
-  std::optional<long double> first_;  // time of the first event, microseconds
+  std::optional<long double> first_;   // time of the first event, microseconds
+  std::optional<long double> moment_;  // of this event, as it stands in the file
   int depth_ = 0, events_depth_ = 0, event_depth_ = 0;
   bool in_events_ = false, in_facts_ = false, in_args_ = false, seen_ = false;
 };

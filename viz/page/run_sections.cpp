@@ -342,9 +342,11 @@ std::string trust(const Figures& figures) {
 std::string all_figures(const Figures& figures) {
   constexpr std::size_t kMost = 3000;
   std::vector<std::vector<std::string>> rows;
-  for (const auto& [path, value] : figures.all()) {
+  const auto all = figures.all();
+  for (const auto& [path, value] : all) {
     if (rows.size() < kMost) rows.push_back({escaped(path), escaped(value)});
   }
+  if (all.size() > kMost) rows.push_back({"", fmt::format("and {} more", all.size() - kMost)});
   return "<details><summary>every figure of report.json</summary>\n<div class=\"words\">" +
          table({"path", "value"}, rows) + "</div></details>\n";
 }

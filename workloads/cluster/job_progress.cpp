@@ -19,6 +19,7 @@ Time scaled(Time time, double factor) {
 }
 
 constexpr std::size_t kLatest = 64;  // that storage keeps, whatever their distance
+constexpr Time kNever{4'000'000'000'000'000'000};  // longer than any course, so that sums with it fit
 
 }  // namespace
 
@@ -131,8 +132,11 @@ void JobProgress::drop_last() {
 
 Time JobProgress::end_of(Time work) const {
   const Time left = work - done_;
+  const bool saves = plan_.policy != CheckpointPolicy::kNone;
+  const double longer = factor_ * (saves ? 1 + costs_.stall.seconds() / interval_.seconds() : 1);
+  if (left.seconds() * longer > kNever.seconds()) return kNever;
   const Time computing = factor_ == 1 ? left : Time{static_cast<std::int64_t>(std::ceil(left.ns * factor_))};
-  if (plan_.policy == CheckpointPolicy::kNone || computing.ns <= 0) return begun_ + computing;
+  if (!saves || computing.ns <= 0) return begun_ + computing;
   // Of a stall that is under way the rest; none after the last bit of work.
   const Time stalled{std::max<std::int64_t>(0, (phase_ - interval_).ns)};
   const Time into = stalled.ns > 0 || phase_ == interval_ ? Time{} : phase_;

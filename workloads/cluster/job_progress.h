@@ -2,6 +2,7 @@
 // went.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -26,7 +27,7 @@ class JobProgress {
   void stop(Time now);
   bool running() const { return running_; }
   Time done() const { return done_; }
-  // When `work` will be done, if nothing happens.
+  // When `work` will be done, if nothing happens; far after any end where that does not fit into a Time.
   Time end_of(Time work) const;
 
   // After stop(): back to what is left. Time that was productive was not.
@@ -37,6 +38,7 @@ class JobProgress {
   void back_before(Time done);
   void save_now();  // what is done is in storage, and where peers take copies they have it too
   void forget_peers() { in_peers_ = {}; }  // its nodes are others, or others hold its parts
+  Time saved() const { return std::max(in_peers_, stored_.back()); }  // work that storage or peers hold
   // What it goes on with can be had from peers' memory; else storage alone has it.
   bool peers_hold_it() const { return in_peers_.ns > 0 && in_peers_ >= done_; }
 

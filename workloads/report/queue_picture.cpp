@@ -94,7 +94,10 @@ class QueuePicture {
     double before = -1, height = 0;
     for (const PowerSample& sample : figures_.course.power) {
       const double x = x_of(sample.time.seconds()), next = kPower * sample.watts / most;
-      if (before >= 0 && x - before < 1) continue;
+      if (before >= 0 && x - before < 1) {  // of changes within a pixel the last one stays
+        height = next;
+        continue;
+      }
       if (before >= 0) svg_.box({before, y - height, x - before + 0.2, height}, "#c9a227");
       before = x;
       height = next;

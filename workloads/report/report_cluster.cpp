@@ -111,11 +111,13 @@ FigureTree cluster_tree(const ClusterFigures& figures) {
   tree.parts.emplace_back("nodes_in_repair", spread_tree(figures.down));
   tree.parts.emplace_back("least_free_nodes", spread_tree(figures.least_free));
   tree.parts.emplace_back("energy_j", spread_tree(figures.energy_j));
-  tree.parts.emplace_back("cost_usd", spread_tree(figures.cost_usd));
+  const bool priced = figures.cost_usd.mean > 0;
+  if (priced) tree.parts.emplace_back("cost_usd", spread_tree(figures.cost_usd));
   if (figures.tokens.mean > 0) {
     tree.parts.emplace_back("tokens", spread_tree(figures.tokens));
     tree.rows.emplace_back("joule_per_token", figures.energy_j.mean / figures.tokens.mean);
-    tree.rows.emplace_back("usd_per_million_tokens", 1e6 * figures.cost_usd.mean / figures.tokens.mean);
+    if (priced)
+      tree.rows.emplace_back("usd_per_million_tokens", 1e6 * figures.cost_usd.mean / figures.tokens.mean);
   }
   FigureTree jobs;
   for (const ClusterJobFigures& job : figures.jobs) jobs.parts.emplace_back(job.name, job_tree(figures, job));
@@ -141,9 +143,12 @@ std::string cluster_text(const ClusterFigures& figures) {
   if (figures.cost_usd.mean > 0)
     fmt::format_to(out, "  price              {} USD\n", grouped(std::llround(figures.cost_usd.mean)));
   if (figures.tokens.mean > 0)
-    fmt::format_to(out, "  tokens             {:.4g}: {:.3g} J each, {:.4g} USD a million\n",
-                   figures.tokens.mean, figures.energy_j.mean / figures.tokens.mean,
-                   1e6 * figures.cost_usd.mean / figures.tokens.mean);
+    fmt::format_to(out, "  tokens             {:.4g}: {:.3g} J each{}\n", figures.tokens.mean,
+                   figures.energy_j.mean / figures.tokens.mean,
+                   figures.cost_usd.mean > 0
+                       ? fmt::format(", {:.4g} USD a million",
+                                     1e6 * figures.cost_usd.mean / figures.tokens.mean)
+                       : "");
   for (const ClusterJobFigures& job : figures.jobs) job_lines(out, figures, job);
   return text;
 }

@@ -112,8 +112,9 @@ void queue_lines(Out out, const QueueFigures& figures) {
                  "preempt", "resize");
   for (const QueueOfCluster& queue : figures.queues)
     fmt::format_to(out,
-                   "{:<16} {:>7.0f} {:>7.0f} {:>7.0f} {:>8.1f}% {:>9} {:>9} {:>9} {:>9} {:>8.0f} {:>8.0f}\n",
-                   queue.name, queue.jobs.mean, queue.started.mean, queue.done.mean, 100 * queue.held.mean,
+                   "{:<16} {:>7.0f} {:>7.0f} {:>7.0f} {:>9} {:>9} {:>9} {:>9} {:>9} {:>8.0f} {:>8.0f}\n",
+                   queue.name, queue.jobs.mean, queue.started.mean, queue.done.mean,
+                   queue.held.known ? fmt::format("{:.1f}%", 100 * queue.held.mean) : "-",
                    hours(queue.wait_p50_s), hours(queue.wait_p95_s), hours(queue.longest_wait_s),
                    queue.slowdown_p50.known ? fmt::format("{:.2f}", queue.slowdown_p50.mean) : "-",
                    queue.preempted.mean, queue.resized.mean);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "workloads/scenario/new_names.h"
 #include "workloads/scenario/scenario_flows.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/schedule/algorithms.h"
@@ -50,6 +51,7 @@ void check_tenants(const std::vector<Tenant>& tenants, int devices, const Docume
     const auto place = [&](std::string_view key) {
       return place_at(document, fmt::format("/workload/tenants/{}/{}", i, key));
     };
+    require_one_line(tenant.name, place("name"));
     if (!names.insert(tenant.name).second)
       place("name").fail(fmt::format("two are named \"{}\"", tenant.name));
     if (tenant.stride < tenant.block)
@@ -105,7 +107,12 @@ void check_collective(const Scenario& scenario, const Document& document) {
         .fail(fmt::format("{} ranks do not fit on the {} devices of the cluster", work.ranks, devices));
   }
   if (work.flows) check_flows(work, document);
-  if (work.flows && work.flows->pattern == FlowPattern::kList) return;
+  if (work.flows && work.flows->pattern == FlowPattern::kList) {
+    for (std::size_t i = 0; i < work.flows->list.size(); ++i)
+      check_bytes(work.flows->list[i].bytes,
+                  place_at(document, fmt::format("/workload/flows/{}/bytes", i)));
+    return;
+  }
   const int width = scenario.cluster->pools.front().node.accelerators;
   if (work.groups > 1 && work.ranks % (width * work.groups) != 0) {
     place_at(document, "/workload/groups")

@@ -71,13 +71,22 @@ FailureKind read_kind(Section& section) {
   kind.effect =
       section.choice<FailureEffect>("effect", kEffects, FailureEffect::kCrash, "what it does to a job");
   kind.nodes = static_cast<int>(
-      section.integer("nodes", {0, 1 << 20}, 1,
+      section.integer("nodes", {0, 1 << 20}, kind.unit == FailureUnit::kJob ? 0 : 1,
                       "neighbours that it takes along until repaired; 0: none, a restart is enough"));
+  const bool one = kind.effect == FailureEffect::kSlow || kind.effect == FailureEffect::kSilent;
+  if (kind.unit == FailureUnit::kJob && kind.nodes > 0)
+    section.place_of("nodes").fail(
+        fmt::format("expected 0 with per \"job\", whose software breaks no node, found {}", kind.nodes));
+  if (one && kind.nodes > 1)
+    section.place_of("nodes").fail(
+        fmt::format("expected at most 1, the node that is slow or wrong, found {}", kind.nodes));
   kind.repair.mean = duration(section, "repair", Time{43'200'000'000'000}, "of a node, on average");
   kind.repair.sigma = section.number("repair_sigma", {0, 4}, 1, "of its logarithm");
   kind.by_heat = section.boolean("by_heat", false, "less often where it is cooler");
   kind.slow_factor = section.number("slow_factor", {1, 1000}, 1.3, "slow: how much longer everything takes");
   section.allow_only("slow_factor", kind.effect == FailureEffect::kSlow, "effect \"slow\"");
+  for (const std::string_view key : {"repair", "repair_sigma"})
+    section.allow_only(key, kind.nodes > 0, "nodes above 0");
   section.finish();
   return kind;
 }
@@ -197,6 +206,11 @@ void read_checkpoint(Section section, CheckpointPlan& checkpoint) {
   checkpoint.storage = rate(section, "storage", "100 GB/s", "of a whole job, into storage and out of it");
   checkpoint.host_copy = rate(section, "host_copy", "25 GB/s", "of a device to its host's memory");
   checkpoint.peer_copy = rate(section, "peer_copy", "25 GB/s", "of a device to another node's memory");
+  section.allow_only("peer_copy", checkpoint.policy == CheckpointPolicy::kMemory, "policy \"memory\"");
+  section.allow_only("host_copy",
+                     checkpoint.policy == CheckpointPolicy::kAsync ||
+                         checkpoint.policy == CheckpointPolicy::kMemory,
+                     "policy \"async\" or \"memory\"");
   section.finish();
 }
 
@@ -216,6 +230,10 @@ void read_cooling(Section section, CoolingPlan& cooling) {
 void read_power(Section section, PowerPlan& power) {
   power.busy = section.number("busy", {0, 1.5}, 0.85, "of an accelerator's limit while its job computes");
   power.idle = section.number("idle", {0, 1}, 0.2, "while it does not");
+  if (power.idle > power.busy)
+    section.place_of(section.given("idle") ? "idle" : "busy")
+        .fail(fmt::format("expected a busy share of at least the idle one, found {} and {}", power.busy,
+                          power.idle));
   power.pue = section.number("pue", {1, 5}, 1.25, "of the building over its nodes");
   section.finish();
 }
@@ -271,6 +289,16 @@ void check_trace(const ClusterPlan& plan, int nodes, const Document& document) {
       place("time").fail(fmt::format("expected a time before the end after {}, found {}",
                                      to_text(plan.duration), to_text(plan.trace[i].time)));
   }
+}
+
+// Steps of `jobs` are those of their own scenarios, on clusters of their own.
+void check_own_clusters(const Document& document) {
+  const Value* cluster = document.root.find("cluster");
+  for (const char* key : {"collectives", "copy_engines", "failed", "forwarding", "forwarding_chunk",
+                          "forwarding_pairs", "kernels", "launch", "variation"})
+    if (cluster != nullptr && cluster->find(key) != nullptr)
+      place_at(document, fmt::format("/cluster/{}", key))
+          .fail(fmt::format("\"{}\" counts only with queueing", key));
 }
 
 // The node cannot draw less than nothing, even while no job computes on it.
@@ -358,6 +386,7 @@ void check_operations(const Scenario& scenario, const Document& document) {
         .fail(fmt::format("expected 0 with policy \"none\", which saves nothing, found {}",
                           plan.checkpoint.triggered));
   if (scenario.operations->queueing) return check_queueing(scenario, document);
+  check_own_clusters(document);
   if (scenario.cluster->pools.size() > 1)
     place_at(document, "/cluster/pools")
         .fail(

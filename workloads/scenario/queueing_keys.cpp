@@ -143,6 +143,12 @@ JobShape read_shape(Section& row, const NamesOfPlan& known, const ModelCatalog* 
   shape.replicas = static_cast<int>(
       row.integer("replicas", {1, 1 << 16}, 8, "inference: of a service at its peak, median"));
   shape.night = row.number("night", {0, 1}, 0.4, "inference: of its peak that is left at night");
+  const bool serves = shape.kind == JobClass::kInference;
+  for (const std::string_view key : {"replicas", "night"})
+    row.allow_only(key, serves || models == nullptr, "class \"inference\"");
+  if (shape.elastic && serves && models != nullptr)
+    row.place_of("elastic").fail("expected false for class \"inference\", whose replicas have one size");
+  row.allow_only("least", shape.elastic || models == nullptr, "elastic true");
   row.finish();
   if (models == nullptr) return shape;
   shape.queue = index_of(queue, known.queues, row.place_of("queue"), "a queue");
@@ -344,7 +350,12 @@ void check_queueing(const Scenario& scenario, const Document& document) {
             fmt::format("expected at least one job a shape, found {} for {} shapes", plan.load.jobs, wanted));
   for (std::size_t i = 0; i < plan.shapes.size(); ++i)
     check_shape(plan, plan.shapes[i], fmt::format("/queueing/shapes/{}", i), document);
+  const Time end = scenario.operations->plan.duration;
   for (std::size_t i = 0; i < plan.caps.size(); ++i) {
+    if (plan.caps[i].from >= end)
+      place_at(document, fmt::format("/queueing/power_caps/{}/from", i))
+          .fail(fmt::format("expected a time before the end after {}, found {}", to_text(end),
+                            to_text(plan.caps[i].from)));
     if (plan.caps[i].until <= plan.caps[i].from)
       place_at(document, fmt::format("/queueing/power_caps/{}/until", i))
           .fail("expected a time after `from`, found one that is not");

@@ -7,6 +7,7 @@
 #include "hw/json_text.h"
 #include "workloads/option_checks.h"
 #include "workloads/scenario/known_figures.h"
+#include "workloads/scenario/new_names.h"
 #include "workloads/scenario/operations_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 
@@ -34,13 +35,6 @@ struct Catalogs {
   const Catalog* hardware = nullptr;
   const ModelCatalog* models = nullptr;
 };
-
-// It goes to terminals.
-void require_one_line(const std::string& name, const Place& place) {
-  const auto controls = [](unsigned char c) { return c < ' ' || c == 0x7f; };
-  if (std::any_of(name.begin(), name.end(), controls))
-    place.fail("expected one line without control characters, found " + json_excerpt(name));
-}
 
 // What every kind has. The kind itself was read before, to know which keys follow.
 void read_head(Section& top, Scenario& scenario) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "workloads/scenario/forwarding_keys.h"
+#include "workloads/scenario/new_names.h"
 #include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
@@ -32,6 +33,7 @@ DescriptionPtr name_or_changes(std::string_view help) {
 Pool read_pool(Section& section, const Catalog* catalog) {
   Pool pool;
   pool.name = section.text("name", std::nullopt, "how the plan calls it");
+  require_one_line(pool.name, section.place_of("name"));
   const Value* accelerator =
       section.value("accelerator", true,
                     name_or_changes("a name of `moebius list accelerators`, or {\"base\": NAME, changes}"));

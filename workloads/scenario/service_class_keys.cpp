@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/new_names.h"
 
 namespace moebius {
 namespace {
@@ -38,6 +39,7 @@ ClassKeys read_class(Section& row) {
   ClassKeys keys;
   RequestClass& of = keys.of;
   of.name = row.text("class", std::nullopt, "whose");
+  require_one_line(of.name, row.place_of("class"));
   of.goal.ttft = row.time("ttft", Time{}, "arrival to first token, at most; none: not promised");
   of.goal.tpot = row.time("tpot", Time{}, "time per further token, at most; none: not promised");
   for (const auto& [key, promised] : {std::pair("ttft", of.goal.ttft), std::pair("tpot", of.goal.tpot)})

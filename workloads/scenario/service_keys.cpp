@@ -50,6 +50,8 @@ Time read_scheduler(Section section, const Framework& framework, ServicePlan& se
   service.batching =
       section.choice<BatchPolicy>("batching", kBatchings, framework.batching, "what shares an iteration");
   service.chunked = section.boolean("chunked", framework.chunked, "prompts are cut at the token budget");
+  for (const char* key : {"batching", "chunked"})
+    section.allow_only(key, service.pools.empty(), "one pool: each of `pools` has its own");
   service.output_reserve =
       section.number("output_reserve", {0, 1}, framework.output_reserve,
                      "share of the tokens still to be generated for which admission leaves the cache free");

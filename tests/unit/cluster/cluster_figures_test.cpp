@@ -62,6 +62,24 @@ TEST_CASE("where nothing fails no interval between checkpoints is the best") {
   CHECK(*traced.jobs[0].young_interval_s == Approx(std::sqrt(2 * 600.0 * 360'000)));
 }
 
+TEST_CASE("what nodes without a price cost is not told") {
+  ClusterPlan plan = one_after_the_other();
+  plan.jobs[0].tokens_per_s = 1000;
+  const auto prices = [](const ClusterFigures& figures) {
+    const FigureTree tree = cluster_tree(figures);
+    const auto is_price = [](const auto& of) { return of.first.find("usd") != std::string::npos; };
+    return std::count_if(tree.parts.begin(), tree.parts.end(), is_price) +
+           std::count_if(tree.rows.begin(), tree.rows.end(), is_price);
+  };
+  const ClusterFigures none = cluster_figures(plan, 1);
+  CHECK(prices(none) == 0);
+  CHECK_THAT(cluster_text(none), !Catch::Contains("USD"));
+  plan.node_price = {16};
+  const ClusterFigures priced = cluster_figures(plan, 1);
+  CHECK(prices(priced) == 2);
+  CHECK_THAT(cluster_text(priced), Catch::Contains("USD a million"));
+}
+
 TEST_CASE("who arrives after the end has neither an end nor effective time") {
   ClusterPlan plan = one_after_the_other();
   plan.jobs[1].arrival = kHour * 200;

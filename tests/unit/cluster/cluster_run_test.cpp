@@ -66,6 +66,38 @@ TEST_CASE("a node that fails costs detection and the way back and the work since
   CHECK(sum(course) == Time{100 * kHour.ns});
 }
 
+// 120 d of work at a thousandth of the speed, or with a minute's stall after each millisecond: longer than
+// clocks run.
+TEST_CASE("work that would end after all clocks does not end") {
+  ClusterPlan slow = plan();
+  slow.duration = kHour * 24 * 300;
+  slow.jobs[0].work = kHour * 24 * 120;
+  slow.faults.push_back({.name = "drag", .effect = FailureEffect::kSlow, .slow_factor = 1000});
+  slow.detection.slow.mean = slow.duration;
+  slow.trace = {{kHour, 1, 2}};
+  ClusterPlan often = plan();
+  often.jobs[0].work = kHour * 24 * 10;
+  often.checkpoint.interval = {1'000'000};
+  for (const ClusterPlan& of : {slow, often}) {
+    const JobCourse course = only_job(of);
+    CHECK_FALSE(course.done);
+    CHECK(course.end == of.duration);
+    CHECK(sum(course) == of.duration);
+  }
+}
+
+// After 10 h of work, when the last checkpoint is in storage and another step has not been done.
+TEST_CASE("a step that storage has is not done again for a state that is saved on a signal") {
+  ClusterPlan one = plan();
+  one.checkpoint.triggered = 1;
+  one.jobs[0].step = kHour;
+  one.trace = {{{610 * 60'000'000'000}, 2, 1}};
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    INFO(seed);
+    CHECK(only_job(one, seed).of(TimeItem::kRecomputed) == Time{});
+  }
+}
+
 TEST_CASE("a fault of software takes no node") {
   ClusterPlan one = plan();
   one.trace = {{{630 * 60'000'000'000}, 2, 1}};

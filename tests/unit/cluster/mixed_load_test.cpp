@@ -33,6 +33,20 @@ QueuePlan plan_of(int jobs) {
 
 }  // namespace
 
+// Of 20,000 draws some are beyond four standard deviations: exp(16) hours are a thousand years.
+TEST_CASE("lengths that are drawn far apart, and overstated, fit into clocks") {
+  QueuePlan plan = plan_of(20'000);
+  plan.shapes[0].sigma = 4;
+  plan.load.overestimate = 100;
+  for (const Time duration : {kMonth, Time{999'993'600'000'000'000}}) {  // the longest that a scenario may say
+    for (const DrawnJob& job : draw_load(plan, duration, 7)) {
+      REQUIRE(job.work.ns > 0);
+      REQUIRE(job.estimate >= job.work);
+      REQUIRE(job.work.seconds() <= 4 * duration.seconds());
+    }
+  }
+}
+
 TEST_CASE("a mixed load has the jobs and asks for the card time that it was told") {
   const QueuePlan plan = plan_of(400);
   const std::vector<DrawnJob> jobs = draw_load(plan, kMonth, 7);

@@ -5,6 +5,8 @@
 #include "tests/catch.h"
 #include "tests/unit/cluster/queue_setting.h"
 #include "workloads/cluster/queue/queue_bound.h"
+#include "workloads/report/queue_picture.h"
+#include "workloads/report/report.h"
 #include "workloads/report/report_queues.h"
 
 namespace moebius {
@@ -127,6 +129,35 @@ TEST_CASE("jobs that wait to the end count with what they have waited") {
   CHECK_FALSE(figures.queues[1].wait_p50_s.known);
   CHECK_FALSE(figures.queues[1].slowdown_p50.known);
   CHECK_THAT(queues_text(figures), Catch::Contains("-         -         -         -        0"));
+}
+
+// A minute is 0.02 of a pixel of 30 days.
+TEST_CASE("power that stays is drawn as it is from the pixel in which it came") {
+  Scenario scenario;
+  scenario.operations.emplace().queueing = std::make_shared<QueuePlan>(QueueSetting().plan);
+  QueueFigures figures;
+  figures.duration_s = 30 * 86'400.0;
+  figures.cards = 128;
+  figures.course.jobs.push_back({});
+  figures.course.spans.push_back({.cards = 128, .begin = kMinute, .end = kHour * 720});
+  figures.course.power = {{Time{}, 10'000}, {kMinute, 20'000}};
+  Report report;
+  report.scenario = &scenario;
+  report.queues = std::make_shared<QueueFigures>(figures);
+  const std::string svg = queues_svg(report);
+  CHECK_THAT(svg, Catch::Contains(R"(width="1024" height="80" fill="#c9a227")"));
+  CHECK_THAT(svg, !Catch::Contains(R"(height="40" fill="#c9a227")"));
+}
+
+TEST_CASE("a queue without a quota has no share of it") {
+  QueueSetting setting;
+  setting.plan.queues = {{.name = "first", .quota = 0}, {.name = "second", .quota = 1}};
+  setting.add(0, 1, {}, kHour * 10);
+  const QueueFigures figures = figures_of(setting);
+  CHECK(figures.borrowed.mean > 0);
+  CHECK_FALSE(figures.queues[0].held.known);
+  CHECK(figures.queues[1].held.known);
+  CHECK_THAT(queues_text(figures), Catch::Contains("first                  1       1       1         -"));
 }
 
 // Half of the shape's card time is of a pool without a price: its tokens have no cost to stand beside.

@@ -39,6 +39,30 @@ TEST_CASE("a job grows for what is left and where nothing is saved for all of it
   CHECK(setting.run().jobs[0].resized == 0);
 }
 
+// 8 nodes, one of which breaks for 10 hours: the job goes on with half of its cards, by state from storage,
+// since others hold its parts than had them, and grows again after the repair.
+TEST_CASE("a job that goes on smaller after a fault is told, and read from storage") {
+  QueueSetting setting;
+  setting.cluster.checkpoint.policy = CheckpointPolicy::kMemory;
+  setting.cluster.checkpoint.interval = kHour;
+  setting.plan.scheduler.elastic = true;
+  setting.plan.shapes[0].elastic = true;
+  setting.plan.pools[0].nodes = 8;
+  setting.add(0, 1, {}, kHour * 200);  // all 64 cards
+  setting.cluster.trace = {{.time = kHour * 5, .node = 0, .kind = 0}};
+  std::vector<QueueEvent> seen;
+  const QueueCourse course =
+      setting.run(1, {.hear = [&](const QueueEvent& event) { seen.push_back(event); }});
+  CHECK(course.jobs[0].resized == 2);
+  std::vector<Time> moments;  // of the shrinking, and of going on
+  for (const QueueEvent& event : seen) {
+    const bool resumed = event.what == QueueEvent::What::kResumed && !moments.empty();
+    if (event.what == QueueEvent::What::kShrunk || resumed) moments.push_back(event.time);
+  }
+  REQUIRE(moments.size() >= 2);
+  CHECK(moments[1] - moments[0] == kMinute + Time{10'000'000'000});  // 100 GB at 10 GB/s
+}
+
 // 4 nodes are idle, one of them the spare: enough for the first job to grow as soon as a short one has gone.
 // When a node of the other breaks it shrinks again, and grows once more when that is repaired.
 TEST_CASE("an idle spare makes a job larger until a fault asks for it") {
@@ -69,6 +93,31 @@ TEST_CASE("an idle spare makes a job larger until a fault asks for it") {
   setting.plan.scheduler.lend_spares = false;
   setting.run(1, listeners);
   CHECK(happened(0, QueueEvent::What::kGrown) == 0);
+}
+
+// Three nodes, one of them spare: a job has one, the other has grown from one to two. A fault of the first,
+// which loses all that it has, asks for the spare as one that loses a part does.
+TEST_CASE("a job that loses its only node gets the spare back from who grew") {
+  for (int node = 0; node < 3; ++node) {
+    INFO(node);
+    QueueSetting setting;
+    setting.plan.scheduler.elastic = true;
+    setting.plan.pools[0].nodes = 3;
+    setting.plan.pools[0].spares = 1;
+    setting.plan.queues = {{.name = "first", .quota = 0}, {.name = "second", .quota = 1}};
+    setting.plan.shapes.clear();
+    setting.add_shape(0, {8});
+    setting.add_shape(1, {8, 16});
+    setting.plan.shapes[1].elastic = true;
+    setting.add(0, 0, {}, kHour * 90);
+    setting.add(1, 0, {}, kHour * 180);
+    setting.cluster.trace = {{.time = kHour * 5, .node = node, .kind = 0}};
+    const QueueCourse course = setting.run();
+    CHECK(course.jobs[0].interrupted + course.jobs[1].interrupted == 1);
+    CHECK(course.jobs[0].longest == Time{});
+    CHECK(course.jobs[0].preempted == 0);
+    CHECK((course.pools[0].all() == whole(setting)));
+  }
 }
 
 // Two jobs of 64 cards hold all 16 nodes, one of which breaks. Without spares nobody has any to give back:

@@ -186,6 +186,16 @@ TEST_CASE("an export of a service comes back as what it kept") {
   CHECK(span_name(run, run.ops[0]) == "decode attention");
 }
 
+TEST_CASE("names that stand at time 0 take no nanoseconds from times since 1970") {
+  const Timeline run = imported(R"([
+    {"ph": "M", "name": "process_name", "ts": 0, "pid": 1, "args": {"name": "trainer"}},
+    {"ph": "X", "name": "a", "ts": 1764364800000000.000, "dur": 0.01, "pid": 1, "tid": 7},
+    {"ts": 1764364800000000.020, "ph": "X", "name": "b", "dur": 0.01, "pid": 1, "tid": 7}])");
+  REQUIRE(run.spans.size() == 2);
+  CHECK(run.class_ranks.size() == 1);
+  CHECK(run.spans[1].start == 20_ns);
+}
+
 TEST_CASE("times since 1970 keep their nanoseconds") {
   const Timeline run = imported(R"([
     {"ph": "X", "name": "a", "ts": 1713375839042873.123, "dur": 10.4, "pid": 1, "tid": 7},

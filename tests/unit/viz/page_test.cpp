@@ -179,6 +179,13 @@ TEST_CASE("a page of queues says where the time of cards goes and shows its pict
         std::string::npos);
 }
 
+TEST_CASE("figures beyond those that a page shows are counted there") {
+  std::string many = R"({"kind": "collective")";
+  for (int i = 0; i < 3100; ++i) many += fmt::format(R"(, "x{}": {})", i, i);
+  const Run run(many + "}");
+  CHECK(run_page(run.page()).find("<td>and 101 more</td>") != std::string::npos);
+}
+
 TEST_CASE("a page of jobs says where the time of each goes") {
   const Run run(R"({"kind": "cluster", "cluster": {"jobs": {
       "a": {"time": {"productive_s": {"mean": 3600}, "queued_s": {"mean": 1200}}}}}})");

@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::array<std::string_view, kNumJobClasses> kClassNames{"training", "sft", "rl", "inference"};
 constexpr double kDay = 24 * kHour.seconds(), kWeek = 7 * kDay;
+constexpr double kMostSeconds = 4e9;  // of a length: four of the longest durations, and sums fit into a Time
+
+Time length_of(double seconds) {
+  return time_from_seconds(std::min(seconds, kMostSeconds));
+}
 
 // 1 at the peak's hour, -1 twelve hours later.
 double swing(double seconds, double peak_hour) {
@@ -82,9 +87,9 @@ DrawnJob draw_job(const QueuePlan& plan, int shape_index, Time duration, RandomS
   else
     job.size = draw_by(shape.weights, random);
   job.arrival = random.unit() < plan.load.backlog ? Time{} : draw_arrival(plan.load, duration, random);
-  job.work = time_from_seconds(kHour.seconds() * std::exp(shape.sigma * random.normal()));
+  job.work = length_of(kHour.seconds() * std::exp(shape.sigma * random.normal()));
   const double stated = 1 + (plan.load.overestimate - 1) * random.unit();
-  job.estimate = time_from_seconds(job.work.seconds() * stated);
+  job.estimate = length_of(job.work.seconds() * stated);
   return job;
 }
 
@@ -111,8 +116,8 @@ void stretch(std::vector<DrawnJob>& jobs, double factor, Time duration) {
   constexpr double kLongest = 4;  // durations; a longer job does not end either
   for (DrawnJob& job : jobs) {
     const double work = std::clamp(job.work.seconds() * factor, 60.0, kLongest * duration.seconds());
-    job.estimate = time_from_seconds(job.estimate.seconds() / job.work.seconds() * work);
-    job.work = time_from_seconds(work);
+    job.estimate = length_of(job.estimate.seconds() / job.work.seconds() * work);
+    job.work = length_of(work);
   }
 }
 

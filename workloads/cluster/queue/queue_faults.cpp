@@ -1,6 +1,7 @@
 // What breaks, and how a job comes back.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "workloads/cluster/cluster_rates.h"
 #include "workloads/cluster/queue/queue_run.h"
@@ -56,7 +57,7 @@ void QueueRun::lose_node(QueuedRun& run, int node) {
     if (held.node == node) cards -= held.cards;
     return held.node == node;
   });
-  hold(run, cards);
+  hold(run, cards, true);
   if (run.bad && run.bad_node == node) lose_bad(run);
 }
 
@@ -139,7 +140,8 @@ void QueueRun::detected(QueuedRun& run) {
     if (!run.lost_memory && random_.unit() < checkpoint.triggered) {
       const double step = costs_of(run.shape, run.pool, run.size).interval.seconds();
       const double part = std::min(random_.unit() * run.reference, step);
-      run.progress->back_to(before - std::min(time_from_seconds(part), before));
+      run.progress->back_to(
+          std::max(run.progress->saved(), before - std::min(time_from_seconds(part), before)));
       run.progress->save_now();
       takes += costs_of(run.shape, run.pool, run.size).checkpoint.load;
     } else if (checkpoint.policy == CheckpointPolicy::kMemory && run.broken_nodes <= 1) {
@@ -220,10 +222,25 @@ void QueueRun::replace_nodes(QueuedRun& run) {
   CardMap& map = maps_[run.pool];
   const RecoveryPlan& recovery = in_.cluster.recovery;
   run.claims = false;
+  const auto told = [&, before = run.size]() mutable {
+    if (run.size == std::exchange(before, run.size)) return;
+    if (run.progress) {
+      run.progress->save_now();
+      run.progress->forget_peers();  // others hold its parts
+    }
+    tell(What::kShrunk, run);
+    ++course_.jobs[run.job].resized;
+    run.settled_since = now_;
+  };
   std::int64_t missing = cards_of(run, run.size) - run.cards;
+  // What it has grown by it does without before others are asked for theirs.
+  while (run.size > run.asked && missing > 0 && !map.can_place(static_cast<int>(missing), true))
+    missing = cards_of(run, --run.size) - run.cards;
   if (missing > 0 && !map.can_place(static_cast<int>(missing), true)) {
-    if (const std::optional<Time> when = claim_spares(run, missing))
+    if (const std::optional<Time> when = claim_spares(run, missing)) {
+      told();
       return begin_stage(run, RunStage::kIsolating, *when - now_);
+    }
   }
   const int least = least_size(run);
   bool exchanged = false;
@@ -239,6 +256,7 @@ void QueueRun::replace_nodes(QueuedRun& run) {
     run.waiting_since = now_;
     return;
   }
+  told();
   if (missing > 0) {
     exchanged = true;
     for (const NodeCards& held : map.place(static_cast<int>(missing), true)) run.nodes.push_back(held);

@@ -55,8 +55,9 @@ QueueOfCluster queue_of(const QueueInputs& inputs, int queue, const std::vector<
   for (const CardPool& pool : inputs.plan.pools)
     quota += static_cast<double>(pool.quota(inputs.plan.queues[queue]));
   const double quota_time = quota * static_cast<double>(inputs.cluster.duration.ns);
-  of.held = over(courses, [&](const QueueCourse& course) {
-    return quota_time > 0 ? static_cast<double>(course.queues[queue].held()) / quota_time : 0;
+  of.held = over(courses, [&](const QueueCourse& course) -> std::optional<double> {
+    if (quota_time <= 0) return std::nullopt;
+    return static_cast<double>(course.queues[queue].held()) / quota_time;
   });
   // Of what is not over by the end, what it has come to by then.
   const auto first_wait = [](const QueueJobCourse& job) {

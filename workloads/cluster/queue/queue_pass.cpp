@@ -168,7 +168,8 @@ Time QueueRun::estimated_length(const QueuedRun& run, Place place) const {
   if (!run.progress) return in_.cluster.duration;
   const double step = in_.steps.at(run.shape, place.pool, place.size).seconds;
   const Time left = std::max(Time{}, run.estimate - run.progress->done());
-  return time_from_seconds(left.seconds() * step / run.reference);
+  constexpr double kLongest = 4e9;  // longer than any course, so that sums with it fit
+  return time_from_seconds(std::min(kLongest, left.seconds() * step / run.reference));
 }
 
 Time QueueRun::estimated_end(const QueuedRun& run) const {

@@ -197,13 +197,15 @@ void QueueRun::wait(QueuedRun& run) {
   run.waiting_since = now_;
 }
 
-void QueueRun::hold(QueuedRun& run, std::int64_t cards) {
+// `comes_back`: who has lost all its cards is still among those who hold some, and lacks them.
+void QueueRun::hold(QueuedRun& run, std::int64_t cards, bool comes_back) {
   close_span(run);
   used(run.queue, run.pool) += cards - run.cards;
   std::vector<int>& holders = holders_[run.pool];
   const auto at = std::lower_bound(holders.begin(), holders.end(), index_of(run));
-  if (run.cards == 0 && cards > 0) holders.insert(at, index_of(run));
-  if (run.cards > 0 && cards == 0) holders.erase(at);
+  const bool listed = at != holders.end() && *at == index_of(run);
+  if (!listed && cards > 0) holders.insert(at, index_of(run));
+  if (listed && cards == 0 && !comes_back) holders.erase(at);
   run.cards = cards;
 }
 

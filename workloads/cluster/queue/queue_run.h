@@ -137,7 +137,7 @@ class QueueRun {
   const JobShape& shape_of(const QueuedRun& run) const { return in_.plan.shapes[run.shape]; }
   std::int64_t& used(int queue, int pool) { return used_[queue * in_.plan.pools.size() + pool]; }
   std::int64_t quota(int queue, int pool) const { return quota_[queue * in_.plan.pools.size() + pool]; }
-  void hold(QueuedRun& run, std::int64_t cards);
+  void hold(QueuedRun& run, std::int64_t cards, bool comes_back = false);
   void set_stage(QueuedRun& run, RunStage stage);
   int index_of(const QueuedRun& run) const { return static_cast<int>(&run - runs_.data()); }
   int end_of_runs(int job) const {
