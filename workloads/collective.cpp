@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -81,17 +82,60 @@ FragmentPtr receive_fragment(const CollectiveWorkload& work) {
                 {column(work, whole_rows(work))});
 }
 
-// By rank: its own class, or that of its pool.
-std::vector<std::int32_t> classes_of(int ranks, bool fold, const std::vector<int>& pool_devices) {
-  std::vector<std::int32_t> classes(ranks);
+using Groups = std::vector<std::vector<std::int32_t>>;
+
+std::vector<std::int32_t> pools_of(int ranks, const std::vector<int>& pool_devices) {
+  std::vector<std::int32_t> pools(ranks);
+  int pool = 0, end = pool_devices.empty() ? ranks : pool_devices.front();
+  for (int rank = 0; rank < ranks; ++rank) {
+    if (rank == end) end += pool_devices[++pool];
+    pools[rank] = pool;
+  }
+  return pools;
+}
+
+// Equal for groups that stand alike: pool and region of each member, and its leaf and pod as they are first
+// met.
+std::vector<std::int32_t> standing_of(const std::vector<std::int32_t>& group,
+                                      const std::vector<std::int32_t>& pools, const Fabric* fabric) {
+  std::vector<std::int32_t> standing;
+  std::map<std::pair<int, int>, std::int32_t> numbers;  // of leaves, and of pods
+  const auto add = [&](int tier, int place) {
+    const auto next = static_cast<std::int32_t>(numbers.size());
+    standing.push_back(numbers.try_emplace({tier, place}, next).first->second);
+  };
+  for (const std::int32_t rank : group) {
+    standing.push_back(pools[rank]);
+    if (fabric == nullptr) continue;
+    const Fabric::Standing at = fabric->standing(rank);
+    standing.push_back(at.region);
+    add(0, at.leaf);
+    add(1, at.pod);
+  }
+  return standing;
+}
+
+// By rank: its own class, or that of its pool and of the groups that stand as its own does.
+std::vector<std::int32_t> classes_of(const CollectiveWorkload& work, const Groups& groups, bool fold,
+                                     const CollectivePlace& place) {
+  std::vector<std::int32_t> classes(work.ranks);
   if (!fold) {
     std::iota(classes.begin(), classes.end(), 0);
     return classes;
   }
-  int pool = 0, end = pool_devices.empty() ? ranks : pool_devices.front();
-  for (int rank = 0; rank < ranks; ++rank) {
-    if (rank == end) end += pool_devices[++pool];
-    classes[rank] = pool;
+  const std::vector<std::int32_t> pools = pools_of(work.ranks, place.pool_devices);
+  std::map<std::vector<std::int32_t>, std::int32_t> kinds;
+  std::vector<std::int32_t> kind_of_rank(work.ranks);
+  for (const auto& group : groups) {
+    const auto next = static_cast<std::int32_t>(kinds.size());
+    auto standing = standing_of(group, pools, groups.size() > 1 ? place.fabric : nullptr);
+    const std::int32_t kind = kinds.try_emplace(std::move(standing), next).first->second;
+    for (const std::int32_t rank : group) kind_of_rank[rank] = kind;
+  }
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> numbers;  // of pool and kind
+  for (int rank = 0; rank < work.ranks; ++rank) {
+    const auto next = static_cast<std::int32_t>(numbers.size());
+    classes[rank] = numbers.try_emplace({pools[rank], kind_of_rank[rank]}, next).first->second;
   }
   return classes;
 }
@@ -100,7 +144,7 @@ std::vector<std::int32_t> classes_of(int ranks, bool fold, const std::vector<int
 Layout placed(const std::vector<std::int32_t>& class_of_rank) {
   Layout layout;
   layout.ranks = static_cast<std::int32_t>(class_of_rank.size());
-  layout.classes.resize(class_of_rank.back() + 1);
+  layout.classes.resize(*std::max_element(class_of_rank.begin(), class_of_rank.end()) + 1);
   layout.device_of_rank.resize(layout.ranks);
   std::iota(layout.device_of_rank.begin(), layout.device_of_rank.end(), 0);
   layout.class_of_rank = class_of_rank;
@@ -151,9 +195,9 @@ CollectiveRun::CollectiveRun(const CollectiveWorkload& work, const CollectivePla
   const bool pair = work.operation == OpKind::kSend;
   CHECK(!pair || work.ranks == 2, fmt::format("a message between {} ranks", work.ranks));
   const bool fold = work.fold && !pair && !work.matrix;
-  layout_ = placed(classes_of(work.ranks, fold, place.pool_devices));
-  for (const std::vector<std::int32_t>& group : groups_of(work, place.ranks_per_node))
-    join(layout_, group, pair);
+  const Groups groups = groups_of(work, place.ranks_per_node);
+  layout_ = placed(classes_of(work, groups, fold, place));
+  for (const std::vector<std::int32_t>& group : groups) join(layout_, group, pair);
   if (pair) {
     fragments_ = {send_fragment(work), receive_fragment(work)};
   } else {

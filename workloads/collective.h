@@ -19,12 +19,13 @@ std::pair<FragmentPtr, FragmentPtr> message_fragments(const CollectiveWorkload& 
 struct CollectivePlace {
   int ranks_per_node = 1;
   std::vector<int> pool_devices = {};  // how many each pool of the cluster has; empty: one pool
+  const Fabric* fabric = nullptr;      // on which groups may stand unlike; null: all stand alike
 };
 
 // The op's payload is exactly `bytes`. Its operands are columns of that many elements, rounded up so that
 // every rank can have an equal share, and hold the same numbers on every rank. Folded, one class stands for
-// the ranks of each pool; a send and its receive are two classes always, and ranks with parts of their own
-// are classes each.
+// the ranks of a pool whose groups stand alike on pools, leaves, pods and regions; a send and its receive are
+// two classes always, and ranks with parts of their own are classes each.
 class CollectiveRun : public Workload {
  public:
   explicit CollectiveRun(const CollectiveWorkload& collective, const CollectivePlace& place = {});

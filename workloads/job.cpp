@@ -247,7 +247,8 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
         job.tenants = std::make_unique<TenantsRun>(job.scenario.collective);
       } else {
         job.collective = std::make_unique<CollectiveRun>(
-            job.scenario.collective, CollectivePlace{pool.node.accelerators, devices_of_pools(job.scenario)});
+            job.scenario.collective, CollectivePlace{pool.node.accelerators, devices_of_pools(job.scenario),
+                                                     &job.scenario.cluster->fabric});
       }
       break;
     case ScenarioKind::kServing:

@@ -175,7 +175,9 @@ class FailingNetwork : public Network {
     if (next != kForever) tries_.push({next, running.id, transfer, running.version});
     const bool any = running.moving->rebuild([&](std::int32_t wire) { return shares_of(wire) <= 0; });
     set_capacities(now);
-    if (any) network_->replace(transfer, running.moving->step(), now);
+    if (any) return network_->replace(transfer, running.moving->step(), now);
+    running.step = nullptr;  // it is through, but for rounding: no one looks at it again
+    ++running.version;
   }
 
   double shares_of(std::int32_t wire) const {

@@ -219,12 +219,22 @@ std::int32_t MovingStep::load_pipeline(const StepPart& part, double bytes) {
   return index;
 }
 
+// -1: none.
+std::int32_t MovingStep::broken_wire(const StepPart& part,
+                                     const std::function<bool(std::int32_t)>& broken) const {
+  const std::vector<std::int32_t> wires = wires_of(part);
+  const auto found = std::find_if(wires.begin(), wires.end(), broken);
+  return found == wires.end() ? -1 : *found;
+}
+
 bool MovingStep::rebuild(const std::function<bool(std::int32_t)>& broken) {
   bundles_.clear();
   by_wire_.clear();
   by_nics_.clear();
   by_size_.clear();
   link_of_.clear();
+  std::int32_t waits_on = -1;  // for who has nothing left there
+  bool stands = false;
   for (Part& part : parts_) {
     for (Part::Carry& carry : part.carries) {
       const bool held = part.stalled && carry.wire >= 0 && !broken(carry.wire);
@@ -232,6 +242,9 @@ bool MovingStep::rebuild(const std::function<bool(std::int32_t)>& broken) {
                    : carry.wire == kPipeline ? load_pipeline(part.part, carry.bytes)
                    : carry.wire == kCrossing ? load_crossing(part.part, carry.bytes)
                                              : load_wire(part.part, carry.wire, carry.bytes);
+      if (!part.stalled || carry.bytes <= 0) continue;
+      stands = stands || !held;
+      if (held && waits_on < 0) waits_on = broken_wire(part.part, broken);
     }
   }
   for (const auto& [size, links] : besides_) {
@@ -250,11 +263,16 @@ bool MovingStep::rebuild(const std::function<bool(std::int32_t)>& broken) {
     any = any || flow.bytes > 0;
     step_.flows.push_back(flow);
   }
+  if (waits_on >= 0 && !stands) {
+    any = true;
+    step_.flows.push_back({1, {{waits_on, 1}}, 0, queue_});
+  }
   return any;
 }
 
 void MovingStep::settle(const std::vector<double>& left) {
-  for (std::size_t i = bundles_.size(); i < left.size(); ++i) others_[i - bundles_.size()].bytes *= left[i];
+  const std::size_t told = std::min(left.size(), bundles_.size() + others_.size());
+  for (std::size_t i = bundles_.size(); i < told; ++i) others_[i - bundles_.size()].bytes *= left[i];
   for (Part& part : parts_) {
     for (Part::Carry& carry : part.carries)
       if (carry.flow >= 0) carry.bytes *= left[carry.flow];

@@ -49,8 +49,9 @@ class MovingStep {
   // Spreads what parts that go on have left between two leaves over the paths between them anew, as adaptive
   // switches do.
   void level();
-  // Makes step() of the parts; `broken` says which wires of the table stalled parts stand still on. Returns
-  // false where nothing is left.
+  // Makes step() of the parts; `broken` says which wires of the table stalled parts stand still on. Where all
+  // that these have left is held back, a byte that is no one's stands on one of them, so that the step does
+  // not end before they go on. Returns false where nothing is left.
   bool rebuild(const std::function<bool(std::int32_t)>& broken);
   const Step& step() const { return step_; }
   // With Network::left() of step(), before parts() are looked at again.
@@ -67,6 +68,7 @@ class MovingStep {
   };
 
   std::vector<std::int32_t> wires_of(const StepPart& part) const;
+  std::int32_t broken_wire(const StepPart& part, const std::function<bool(std::int32_t)>& broken) const;
   std::vector<std::int32_t> crossing_wires(const StepPart& part) const;
   Part whole(const StepPart& part) const;
   using Tiers = std::map<int, double>;  // bytes left, the most on any wire of the tier

@@ -1,4 +1,5 @@
 // Both ends of the flows of a packet run: what senders may send, what receivers grant.
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -22,7 +23,12 @@ void PacketRun::queue_up(std::int32_t index, double now) {
   sender.ready.push_back(index);
   if (sender.scheduled) return;
   sender.scheduled = true;
-  calendar_->push({std::max(now, ports_[sender.port].busy_until), flow.sender, kSend});
+  send_when_free(flow.sender, now);
+}
+
+void PacketRun::send_when_free(std::int32_t index, double now) {
+  const double free = ports_[senders_[index].port].busy_until;
+  calendar_->push({std::clamp(free, now, now + patience()), index, kSend});
 }
 
 // In steps that the calendar reaches.
@@ -33,6 +39,7 @@ void PacketRun::pause(std::int32_t index, double now) {
 
 void PacketRun::send(std::int32_t index, double now) {
   Sender& sender = senders_[index];
+  if (ports_[sender.port].busy_until > now + patience()) return send_when_free(index, now);
   while (!sender.ready.empty()) {
     const std::int32_t id = sender.ready.front();
     Outgoing& flow = out_[id];
@@ -45,7 +52,7 @@ void PacketRun::send(std::int32_t index, double now) {
   }
   sender.scheduled = !sender.ready.empty();
   if (!sender.scheduled) return;
-  calendar_->push({ports_[sender.port].busy_until, index, kSend});
+  send_when_free(index, now);
   const Outgoing& next = out_[sender.ready.front()];
   if (next.turn < next.ways) __builtin_prefetch(&hops_[ways_[next.first_way + next.turn]]);
   if (sender.ready.size() > 1) __builtin_prefetch(&out_[sender.ready[1]]);
@@ -66,7 +73,9 @@ void PacketRun::ask_for(Outgoing& flow) {
   const double left = packets == 0 ? 0 : (packets - 1) * full() + flow.last_bytes;
   const std::int64_t needs = std::min(static_cast<std::int64_t>(left), window_);
   const std::int64_t target = needs - flow.credit - flow.unasked + flow.pulled;
-  flow.asks = target <= -kQuantum ? kWithoutEnd : target;
+  // While the window is not out it asks for something: heard before its end, a flow has credit alone.
+  const std::int64_t least = packets > 0 && flow.unasked > 0 ? flow.pulled + 1 : target;
+  flow.asks = target <= -kQuantum ? kWithoutEnd : std::max(target, least);
 }
 
 std::int32_t PacketRun::next_way(Outgoing& flow) {

@@ -33,6 +33,7 @@ struct PacketFlow {
   int path = -1;         // of Fabric::route_by_ports, for all packets; -1: as the fabric's routing says
   double most_rate = 0;  // bytes per second at which its packets leave at most; 0: no limit
   double messages = 0;   // that the sending NIC posts for it, where it leaves the node
+  RailChange change = RailChange::kInNode;
 };
 
 struct PacketFlowTimes {

@@ -15,10 +15,17 @@ namespace {
 
 constexpr std::int64_t kMostMessages = 1 << 22;  // in one run: each is remembered
 
+RailChange change_of(const PairFlow& pair) {
+  return pair.climbs ? RailChange::kAtSpine : RailChange::kInNode;
+}
+
 class PacketNetwork : public Network {
  public:
   PacketNetwork(const Fabric& fabric, std::uint64_t seed, PacketCounts* counts)
-      : transport_(fabric.spec().transport), run_(fabric, transport_, seed, 1), counts_(counts) {}
+      : fabric_(fabric),
+        transport_(fabric.spec().transport),
+        run_(fabric, transport_, seed, 1),
+        counts_(counts) {}
 
   void start(std::int32_t transfer, const Step& step, std::uint64_t id, Time now) override {
     if (!step.flows.empty() && step.flows.front().queue > 0) {
@@ -28,7 +35,10 @@ class PacketNetwork : public Network {
     }
     if (running_.size() <= static_cast<std::size_t>(transfer)) running_.resize(transfer + 1);
     running_[transfer] = {&step, id, 0};
-    delays_.push({later(now, std::max(0.0, step.latency - step.pair_latency)), id, transfer, 0});
+    double own = 0;  // that the messages pay themselves
+    for (const PairFlow& pair : step.pairs)
+      own = std::max(own, fabric_.latency(pair.from, pair.to, change_of(pair)).seconds());
+    delays_.push({later(now, std::max(0.0, step.latency - own)), id, transfer, 0});
   }
 
   Time next_event() override {
@@ -82,8 +92,9 @@ class PacketNetwork : public Network {
             fmt::format("the packet network carries at most {} messages in a run, this one needs more "
                         "at {}: use fluid",
                         kMostMessages, to_text(now_)));
-      run_.add({pair.from, pair.to, std::ceil(pair.bytes), pair.path, pair.most_rate, pair.messages}, -1,
-               now_.seconds());
+      run_.add({pair.from, pair.to, std::ceil(pair.bytes), pair.path, pair.most_rate, pair.messages,
+                change_of(pair)},
+               -1, now_.seconds());
       if (counts_)
         counts_->packets += static_cast<std::int64_t>(std::ceil(pair.bytes / transport_.payload()));
       transfer_of_flow_.push_back(transfer);
@@ -92,6 +103,7 @@ class PacketNetwork : public Network {
     if (running.messages_left == 0) ended.push_back(transfer);
   }
 
+  const Fabric& fabric_;
   const PacketTransport transport_;
   PacketRun run_;
   PacketCounts* counts_;

@@ -113,7 +113,7 @@ class PacketRun {
   Ways ways_of(const PacketFlow& flow, int salt, int packets);
   Ways new_ways(const PacketFlow& flow, int salt, int packets);
   int path_of(const PacketFlow& flow, std::uint64_t hash, int paths) const;
-  std::int32_t route(int from, int to, int path);
+  std::int32_t route(int from, int to, int path, RailChange change);
   std::int32_t port_of(WireId wire);
   void attach(Outgoing& out, Incoming& in);
   void pace(const PacketFlow& given, Outgoing& flow, double now);
@@ -123,6 +123,9 @@ class PacketRun {
   void queue_up(std::int32_t flow, double now);
   void pause(std::int32_t flow, double now);
   void send(std::int32_t sender, double now);
+  void send_when_free(std::int32_t sender, double now);
+  // s: headers and answers may keep a port busy for longer than the calendar reaches.
+  double patience() const { return (transport_.queue / 2.0 + 2.0 * burst_) * transport_.packet * slowest_; }
   bool spend(Outgoing& flow);
   void emit(Outgoing& flow, std::int32_t index, Sender& sender, double now);
   void ask_for(Outgoing& flow);
@@ -170,7 +173,7 @@ class PacketRun {
   std::vector<Packet> packets_;
   std::vector<std::int32_t> free_;
   std::optional<Calendar> calendar_;
-  std::map<std::array<std::int32_t, 4>, Ways> kept_ways_;  // by from, to, path, number
+  std::map<std::array<std::int32_t, 5>, Ways> kept_ways_;  // by from, to, path, number, change of rail
   double slowest_ = 0, furthest_ = 0;                      // s per byte; s
   std::vector<Ended> ended_;
   std::int64_t open_ = 0;  // flows that are not complete

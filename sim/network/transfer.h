@@ -30,6 +30,7 @@ struct PairFlow {
   std::int32_t queue_pair = 0;  // which of the message's flows it is, where they have paths of their own
   double messages = 0;          // see Edge
   std::int32_t path = -1;       // of the fabric's, where that is decided (FlowPaths::single()); -1: it is not
+  bool climbs = false;          // see Traffic; native messages change rail in the node all the same
 };
 
 struct StepParts;
@@ -55,7 +56,7 @@ struct Step {
   std::vector<Passed> passed;
   std::shared_ptr<const std::vector<MemberLoad>> members;  // where those that one stands for differ; or null
   std::shared_ptr<const StepParts> parts;  // where ways may change under way (Cluster::ports_may_fail)
-  std::vector<PairFlow> pairs;             // filled for the native network only
+  std::vector<PairFlow> pairs;             // filled for networks of single messages only
   double pair_latency =
       0;  // s, the largest of the pairs' own: the part of `latency` that the native network pays itself
 };

@@ -34,7 +34,8 @@ Zone::Zone(const Cluster& cluster, const std::vector<int>& devices, bool with_li
 std::vector<WireId> Zone::route(End from, int to) {
   std::vector<WireId> wires;
   if (paths_.single()) {
-    paths_.wires(from.first, to, paths_.of_queue_pair(from.first, to, from.second), wires);
+    paths_.wires(from.first, to, paths_.of_queue_pair(from.first, to, RailChange::kInNode, from.second),
+                 wires);
   } else {
     cluster_.fabric.route(from.first, to, wires);
   }

@@ -186,9 +186,9 @@ FlowPath FlowPaths::one_path(Fabric::Gates by, RailChange change, int queue_pair
   return {by, by_hash ? hashed(by, queue_pair) : by_destination(by), 1.0 / flows_, change};
 }
 
-FlowPath FlowPaths::of_queue_pair(int from, int to, int queue_pair) {
+FlowPath FlowPaths::of_queue_pair(int from, int to, RailChange change, int queue_pair) {
   if (fabric_.node_of(from) == fabric_.node_of(to)) return {kNoGates, 0, 1.0 / flows_};
-  return one_path(gates_left({.from = from, .to = to}), RailChange::kInNode, queue_pair);
+  return one_path(gates_left({from, to, change}), change, queue_pair);
 }
 
 void FlowPaths::choose_shared(Fabric::Gates by, RailChange change, std::vector<FlowPath>& into) {

@@ -52,7 +52,7 @@ class FlowPaths {
   // run_error if no scenario names it or something broke since.
   void choose(int from, int to, RailChange change, std::vector<FlowPath>& into);
   // The one path of a single flow.
-  FlowPath of_queue_pair(int from, int to, int queue_pair);
+  FlowPath of_queue_pair(int from, int to, RailChange change, int queue_pair);
   // The wires of one of them, from device to device.
   void wires(int from, int to, const FlowPath& flow, std::vector<WireId>& wires) const;
   Time detour(int from, int to, const FlowPath& flow) const;  // latency beyond Fabric::latency()

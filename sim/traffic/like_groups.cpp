@@ -36,6 +36,20 @@ class Footprints {
       binds_[level] = can_bind(sites.fabric(), static_cast<SharedPlace>(level));
   }
 
+  // Whether all nodes hold members at the same places, so that messages between them stay in their columns.
+  // Elsewhere they cross leaves of the receiver's column, below which no member need stand.
+  bool keeps_columns(std::int32_t shift) const {
+    if (width_ == 1) return true;
+    std::map<int, std::vector<int>> places;  // by node
+    for (const Member& member : group_.members) {
+      const int device = sites_.device_of(member.rank + shift);
+      places[sites_.fabric().node_of(device)].push_back(device % width_);
+    }
+    for (auto& [node, of] : places) std::sort(of.begin(), of.end());
+    return std::all_of(places.begin(), places.end(),
+                       [&](const auto& node) { return node.second == places.begin()->second; });
+  }
+
   Footprint at(std::int32_t shift) const {
     Footprint footprint;
     std::array<std::vector<std::pair<int, std::int32_t>>, kNumSharedPlaces> seen;  // local index, place
@@ -154,6 +168,8 @@ std::vector<std::int32_t> distinct_shifts(const Sites& sites, const GroupSites& 
                                           const std::vector<std::int32_t>& shifts, RailChange change) {
   if (group.nodes.size() < 2 || !shared_wires_bind(sites.fabric())) return {};
   const Footprints all(sites, group, change);
+  if (!std::all_of(shifts.begin(), shifts.end(), [&](std::int32_t s) { return all.keeps_columns(s); }))
+    return shifts;
   std::vector<Footprint> footprints;
   footprints.reserve(shifts.size());
   for (const std::int32_t shift : shifts) footprints.push_back(all.at(shift));

@@ -20,7 +20,7 @@ bool shared_wires_bind(const Fabric& fabric);
 std::vector<std::int32_t> shifts_of(const Group& group, const RankClass& of);
 
 // Those of `shifts` whose groups use shared wires that can be a bottleneck. Where several sets of groups
-// load their wires alike, and no others, one set stays.
+// load their wires alike, and no others, one set stays. All, where nodes hold members at unlike places.
 std::vector<std::int32_t> distinct_shifts(const Sites& sites, const GroupSites& group,
                                           const std::vector<std::int32_t>& shifts, RailChange change);
 

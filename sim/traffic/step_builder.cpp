@@ -264,9 +264,10 @@ void StepBuilder::add_pairs(const Traffic& traffic, const GroupSites& group, Ste
       const int from = sites_.device_of(group.members[edge.from].rank + shift);
       const int to = sites_.device_of(group.members[edge.to].rank + shift);
       for (int i = 0; i < flows; ++i)
-        step.pairs.push_back({from, to, edge.bytes / flows, traffic.most_rate / flows, i,
-                              edge.messages / flows,
-                              paths_.single() ? paths_.of_queue_pair(from, to, i).path : -1});
+        step.pairs.push_back(
+            {from, to, edge.bytes / flows, traffic.most_rate / flows, i, edge.messages / flows,
+             paths_.single() ? paths_.of_queue_pair(from, to, rail_change(traffic), i).path : -1,
+             traffic.climbs});
       step.pair_latency = std::max(step.pair_latency, sites_.fabric().latency(from, to).seconds());
     }
   }

@@ -80,3 +80,39 @@ TEST_CASE("what a collective's figures are trusted for goes by the nodes of a gr
   CHECK_THAT(reach("16"), Catch::Contains("in a node"));
   CHECK_THAT(reach("32"), !Catch::Contains("in a node"));
 }
+
+TEST_CASE("groups at unlike places of their nodes load leaves folded as unfolded") {
+  const auto alone = [](const std::string& fold) {
+    const test::Scratch scratch;
+    const test::Finished run = test::run_moebius(
+        "run " + scratch.write("s.json", side_by_side("all-gather", "64 MiB", 1, 1)) +
+        " --json --set /cluster/fabric/leaf_ports=8 --set '/workload={\"fold\": " + fold +
+        R"(, "tenants": [{"name": "a", "operation": "all-gather", "bytes": "64 MiB", "ranks": 8, "block": 4,
+            "stride": 12}]}')");
+    REQUIRE(run.exit_code == 0);
+    return parse_document(run.out, "out").root.find("tenants")->find("a")->find("alone_s")->number;
+  };
+  CHECK(alone("true") == Approx(alone("false")).epsilon(5e-3));
+}
+
+TEST_CASE("packet by packet, too, a direct exchange climbs to change rail") {
+  std::string rails = side_by_side("all-to-all", "8 MiB", 1, 2);
+  rails.replace(rails.find("\"clos\""), 6, "\"rail-optimised-clos\"");
+  const std::string options =
+      "--detail packet --set /cluster/fabric/leaf_ports=12 --set "
+      "/cluster/pools/0/nodes=8 --set /workload/ranks=64 --set /workload/algorithm=";
+  CHECK(seconds(rails, options + "direct") > 2 * seconds(rails, options + "rail-local"));
+}
+
+TEST_CASE("groups of which some stay below a leaf take as long folded as unfolded") {
+  require_same(side_by_side("all-to-all", "64 KiB", 2, 24),
+               "--set /cluster/pools/0/nodes=4 --set /workload/ranks=32", 5e-3);
+}
+
+TEST_CASE("groups over two pools of one chip meet folded as unfolded") {
+  require_same(
+      side_by_side("all-to-all", "64 KiB", 2, 24),
+      R"(--set '/cluster/pools=[{"name": "a", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 3},
+                  {"name": "b", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 1}]' --set /workload/ranks=32)",
+      5e-3);
+}

@@ -256,3 +256,22 @@ TEST_CASE("the chips of a slow node do their work more slowly") {
   REQUIRE(result.seconds == Approx(1.6e-3).epsilon(1e-6));
   REQUIRE(result.faults.front().up == us(1000));
 }
+
+// 16 uplinks a leaf: what climbs is over the leaves' ports after 0.64 ms, the NICs send for 2.4 ms. What they
+// have left at 1 ms for broken links waits until these are whole again at 4 ms.
+TEST_CASE("what a NIC has left for a broken link waits, also where the link had passed its bytes") {
+  const Cluster cluster = failing_cluster({.routing = Routing::kSpray, .oversubscription = 0.5});
+  const Op op = all_to_all(16 * 8e6);
+  const double left = 1 - (1e-3 - kBetweenLeaves) / (15 * 8e6 / kNicRate);
+  const FaultyRun whole = run(cluster, 16, {op}, {});
+  for (const int links : {1, 16}) {
+    FaultPlan plan;
+    plan.failover.in_collective = us(10000);
+    for (int uplink = 0; uplink < links; ++uplink)
+      plan.faults.push_back(link_down(0, uplink, us(1000), us(3000)));
+    const FaultyRun broken = run(cluster, 16, {op}, plan);
+    CHECK(broken.seconds == Approx(4e-3 + left * links * 4e6 / kNicRate).epsilon(1e-4));
+    for (const char* tier : {"NIC out", "NIC in", "leaf up", "leaf down"})
+      CHECK(broken.bytes(tier) == Approx(whole.bytes(tier)).epsilon(1e-9));
+  }
+}

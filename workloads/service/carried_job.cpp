@@ -185,6 +185,7 @@ double drawn_on(const Pool& pool, const Job& job, const Metrics& metrics) {
   double joules = 0;
   const Layout& layout = job.layout();
   for (std::size_t c = 0; c < metrics.joules_by_class.size(); ++c) {
+    if (metrics.joules_by_class[c] <= 0) continue;  // what executes it may have other devices
     const std::int32_t device = layout.device_of_rank[layout.classes[c].representative()];
     if (&job.scenario.cluster->pool_of(device) == &pool) joules += metrics.joules_by_class[c];
   }

@@ -240,5 +240,31 @@ TEST_CASE("a table's row is read or refused at its column") {
         ":2: flow_bytes: expected one size or 2, found \"1+2+3\"");
 }
 
+// 2 x 50 packets leave one NIC in 33.2 us; both are heard before.
+TEST_CASE("flows of just their first window end beside each other") {
+  const PacketTransport transport;
+  const double bytes = transport.window * transport.payload();
+  for (const double seconds : run(two_tiers(4), {{0, 5, bytes}, {0, 6, bytes}})) {
+    CHECK(seconds > 30e-6);
+    CHECK(seconds < 45e-6);
+  }
+}
+
+// 500 first windows arrive at a host that sends itself: 25,000 headers, each answered over its NIC.
+TEST_CASE("a host that very many send to goes on sending") {
+  PacketRow row;
+  row.hosts = 501;
+  row.spec = two_tiers(4).spec();
+  row.spec.leaf_ports = row.spec.switch_ports = 1024;
+  row.spec.leaf_uplinks = 1024;
+  row.spec.oversubscription = 1;
+  std::vector<PacketFlow> flows;
+  for (int from = 1; from <= 500; ++from) flows.push_back({from, 0, 3e5});
+  flows.push_back({0, 1, 4e6});
+  const std::vector<double> times = run(row.fabric({.latency = Time{4000}}), flows);
+  CHECK(times.back() > 4e6 / 12.5e9);
+  CHECK(*std::min_element(times.begin(), times.end()) > 0);
+}
+
 }  // namespace
 }  // namespace moebius
