@@ -222,7 +222,7 @@ void QueueRun::replace_nodes(QueuedRun& run) {
   CardMap& map = maps_[run.pool];
   const RecoveryPlan& recovery = in_.cluster.recovery;
   run.claims = false;
-  const auto told = [&, before = run.size]() mutable {
+  auto told = [&, before = run.size]() mutable {
     if (run.size == std::exchange(before, run.size)) return;
     if (run.progress) {
       run.progress->save_now();
