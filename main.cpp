@@ -279,6 +279,8 @@ ChosenExecutor many_runs(bool by_any) {
     options.push_back(choice("--executor", arguments->executor, kExecutors,
                              "who carries out each run: sim (default), host, cuda, emulate"));
   const auto means = [arguments] {
+    require_unset(carries_out(arguments->executor) && arguments->detail ? "--detail" : "",
+                  "--detail: expected --executor sim or emulate: nothing else is simulated");
     return name_of(kExecutors, arguments->executor) + " " +
            name_of(network_details(), arguments->simulation().detail);
   };

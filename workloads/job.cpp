@@ -141,7 +141,6 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
     Place{file, "/kind", kind->line}.fail(
         "expected a scenario, found a study: `moebius sweep` carries it out");
   Job job = read_job(std::move(document), changes, library);
-  check_stacks(job.scenario, library.data);
   require_known_chips(library.hardware, library.data, kHostAccelerator);
   return job;
 }
@@ -149,8 +148,8 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
 namespace {
 
 // A step of one of a cluster's jobs.
-std::unique_ptr<Job> step_of(const Scenario& scenario, const std::string& path, const Library& library) {
-  const auto file = std::filesystem::path(scenario.file).parent_path() / path;
+std::unique_ptr<Job> step_of(const Place& at, const std::string& path, const Library& library) {
+  const auto file = std::filesystem::path(at.file).parent_path() / path;  // beside the file that names it
   auto step = std::make_unique<Job>(read_job(file.string(), {}, library));
   if (!step->training)
     throw input_error(fmt::format("{}: expected a training scenario, found {}", file.string(),
@@ -200,6 +199,7 @@ void stand_alike(const Job& step, const Scenario& scenario, const Document& docu
 
 Job read_job(Document document, const Changes& changes, const Library& library) {
   Job job{read(document, changes, library), nullptr, nullptr, nullptr, nullptr, std::nullopt};
+  check_stacks(job.scenario, library.data);
   if (job.scenario.replay) return job;
   if (job.scenario.operations) {
     if (job.scenario.operations->queueing) {
@@ -208,7 +208,8 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
     }
     const std::vector<std::string>& paths = job.scenario.operations->job_scenarios;
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      job.steps.push_back(paths[i].empty() ? nullptr : step_of(job.scenario, paths[i], library));
+      const Place at = place_at(document, fmt::format("/jobs/{}/scenario", i));
+      job.steps.push_back(paths[i].empty() ? nullptr : step_of(at, paths[i], library));
       if (!job.steps.back()) continue;
       take_state(*job.steps.back(), document, i, job.scenario.operations->plan.jobs[i]);
       stand_alike(*job.steps.back(), job.scenario, document, i);

@@ -1,5 +1,6 @@
 // What software before fused kernels did is asked for wrongly, and measured figures are told wrongly.
 #include "tests/invalid/refusals.h"
+#include "workloads/job.h"
 #include "workloads/measured_stacks.h"
 
 namespace moebius {
@@ -115,6 +116,18 @@ TEST_CASE("a known difference has its reason") {
             {{"/expect", "[]"},
              {"/expect/-", R"({"metric": "mfu", "value": 1, "source": "none", "known_difference": 0.1})"}}) ==
         "s.json: --set /expect/0/known_difference: expected a reason in `known_miss`, found none");
+}
+
+TEST_CASE("kernels of a document that is no file are looked up as well") {
+  const Library library("");
+  Document document = parse_document(
+      R"({"moebius": 1, "kind": "training", "name": "t", "model": "llama-3.1-8b",
+    "cluster": {"kernels": "trtllm-1.3.0rc20; gemmm/bf16=sglang-0.5.14", "pools": [{"name": "a",
+    "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 1}], "fabric": {"type": "rail-optimised-clos"}},
+    "workload": {"sequence_length": 512, "global_batch": 8}})",
+      "t.json");
+  CHECK_THROWS_WITH(read_job(std::move(document), {}, library),
+                    Catch::Contains("expected a kind of op, found \"gemmm\""));
 }
 
 }  // namespace moebius

@@ -4,8 +4,11 @@
 
 #include "hw/mixed_pools.h"
 #include "sim/network/wire_meter.h"
+#include "tests/laws/simulator.h"
 #include "tests/laws/small_world.h"
 #include "tests/process.h"
+#include "workloads/study/mixed/efficiency_matrix.h"
+#include "workloads/study/mixed/split_search.h"
 
 using namespace moebius;
 
@@ -191,4 +194,39 @@ TEST_CASE("no row of an efficiency matrix exceeds the peak that it is a share of
     CHECK(std::stod(word) <= 100);
   }
   CHECK(shares > 40);
+}
+
+TEST_CASE("a matrix is of the chip as it was changed, and of its slower wires") {
+  const Library library("");
+  const FabricSpec fabric = library.hardware.fabric("rail-optimised-clos-roce");
+  const auto rows = [&](const char* chip, const char* node, double link) {
+    Pool pool;
+    pool.name = "a";
+    pool.accelerator = library.hardware.accelerator(chip);
+    pool.node = library.hardware.node(node);
+    pool.nodes = 2;
+    if (link > 0) pool.accelerator.link_rate = ByteRate{link};
+    EfficiencyMatrix matrix{chip, node, {}};
+    add_network(pool, fabric, library, simulator(NetworkDetail::kAlphaBeta), matrix);
+    for (const EfficiencyRow& row : matrix.rows) CHECK(row.efficiency() <= 1);
+    return matrix.rows;
+  };
+  CHECK(rows("h800-sxm", "hgx-8", 50e9)[2].rate < 0.5 * rows("h800-sxm", "hgx-8", 0)[2].rate);  // all-gather
+  CHECK(rows("gb200-nvl72", "gb200-nvl72", 0)[4].kind == EfficiencyKind::kLink);
+}
+
+TEST_CASE("a job is split whatever its pools' messages go by") {
+  const Library library("");
+  Document scenario = parse_document(
+      R"({"moebius": 1, "kind": "training", "name": "m", "model": {"base": "llama-3.1-8b", "layers": 8},
+    "cluster": {"pools": [{"name": "a", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 1},
+      {"name": "b", "accelerator": "ascend-910b", "node": "ascend-910b-8", "nodes": 1}],
+      "fabric": {"type": "rail-optimised-clos-roce"}, "forwarding_pairs": [{"from": "a", "to": "b", "forwarding": "cpu"}]},
+    "plan": {"tp": {"attention": 2, "sequence_parallel": true}, "pp": {"degree": 2}, "dp": {"degree": 4}},
+    "workload": {"sequence_length": 2048, "global_batch": 32}})",
+      "m.json");
+  const StartExecutor start = simulator(NetworkDetail::kAlphaBeta);
+  const SplitStudy study = study_split({"m.json", std::move(scenario), library, start, 1});
+  CHECK(study.parts.size() == 2);
+  CHECK(study.efficiency() > 0.5);
 }

@@ -152,5 +152,26 @@ TEST_CASE("a file of what to vary is refused with the value that is wrong") {
         "\"best\"");
 }
 
+TEST_CASE("plans that a switch changes nothing of are searched by the one value that a file names") {
+  const Library library("");
+  const auto groups = [&](std::uint32_t seed, std::vector<StudyAxis> axes) {
+    Document problem = training_problem(seed);
+    set_at_pointer(problem, "/cluster/pools/0/nodes", "1");
+    for (const char* one : {"/plan/cp", "/workload/micro_batch"}) axes.push_back({one, {"1"}});
+    return TrainingSpace(problem, library, {"space", axes}).groups();
+  };
+  CHECK(!groups(1, {{"/plan/ep/degree", {"1"}},
+                    {"/plan/tp/expert", {"1"}},
+                    {"/plan/pp/degree", {"1"}},
+                    {"/plan/overlap/dispatch_combine", {"false"}}})
+             .empty());
+  // Without experts: 2 x 4 ranks are all 8, and one replica has nothing to shard.
+  CHECK(!groups(5, {{"/plan/tp/attention", {"2"}},
+                    {"/plan/pp/degree", {"4"}},
+                    {"/plan/dp/zero", {"1"}},
+                    {"/plan/dp/overlap_gradients", {"false"}}})
+             .empty());
+}
+
 }  // namespace
 }  // namespace moebius

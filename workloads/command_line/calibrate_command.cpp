@@ -34,7 +34,7 @@ CommandOptions options_of(CalibrateArguments& arguments) {
           {.name = "--fit",
            .target = &tables.fit,
            .help = "instead: fit constants and write their file: " + fits_text(),
-           .excludes = {"--accelerator"},
+           .excludes = {"--accelerator", "--model-errors", "--device"},
            .values = fit_names()},
           {.name = "--device",
            .target = &arguments.device,

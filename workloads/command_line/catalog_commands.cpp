@@ -12,6 +12,7 @@
 #include "workloads/crosscheck/virtual_machine.h"
 #include "workloads/job.h"
 #include "workloads/listing/listing.h"
+#include "workloads/option_checks.h"
 #include "workloads/scenario/schema.h"
 
 namespace moebius {
@@ -60,6 +61,9 @@ std::string shown(const ShowArguments& arguments) {
     require_no_kernel(arguments.kernel);
     return show_text(arguments.name, shelves, arguments.view, arguments.sets);
   }
+  for (const ViewOption& option : view_options())
+    require_unset(arguments.view.*option.value,
+                  fmt::format("--{}: expected a network to show, found --kernel", option.name));
   require_known_chips(library.hardware, arguments.data, kHostAccelerator);
   const Accelerator chip = shown_accelerator(arguments.name, shelves, arguments.sets);
   const ClockPower power = clock_power(chip, find_profiles(chip, arguments.data));

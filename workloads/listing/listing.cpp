@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "hw/folder_files.h"
+#include "hw/new_file.h"
 #include "workloads/listing/model_text.h"
 #include "workloads/listing/policy_listing.h"
 #include "workloads/listing/table_text.h"
@@ -271,6 +272,7 @@ void require_cluster(const Scenario& scenario, const std::string& file) {
 
 std::string scenario_network(const std::string& file, const Shelves& shelves, const NetworkView& view,
                              const std::vector<std::string>& sets) {
+  require_apart("--draw", view.draw, file);
   const Scenario scenario = changed_scenario(file, shelves, sets);
   require_cluster(scenario, file);
   return fmt::format("{}: network of the scenario, {}\n", file, scenario.cluster->fabric.spec().type) +

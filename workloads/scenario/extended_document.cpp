@@ -65,4 +65,8 @@ Document load_scenario(const std::string& path) {
   return load(path, {});
 }
 
+void forget_expected(Document& document) {
+  remove_key("expect", document.root);
+}
+
 }  // namespace moebius

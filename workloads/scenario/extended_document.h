@@ -13,4 +13,7 @@ namespace moebius {
 // extends itself, in however many steps, and for more than 8 files.
 Document load_scenario(const std::string& path);
 
+// What a file expects is expected of its own plan: of another one nothing is.
+void forget_expected(Document& document);
+
 }  // namespace moebius

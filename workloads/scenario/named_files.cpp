@@ -7,10 +7,14 @@
 #include <mutex>
 #include <string_view>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "hw/error.h"
 #include "hw/file_bytes.h"
+#include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/schedule/hash.h"
 
@@ -66,9 +70,7 @@ std::uint64_t hash_of_file(const fs::path& file) {
   return known[key] = Hash().add(std::string_view(bytes.data(), bytes.size())).value();
 }
 
-}  // namespace
-
-std::string named_files_mark(const Document& scenario) {
+std::string files_mark(const Document& scenario) {
   std::string mark;
   for (const std::string_view pointer : kNames) {
     const Value* value = find_at(scenario.root, pointer);
@@ -78,6 +80,45 @@ std::string named_files_mark(const Document& scenario) {
     mark +=
         fs::is_regular_file(file, none) ? fmt::format(" {:016x}", hash_of_file(file)) : " " + file.string();
   }
+  return mark;
+}
+
+// Of a cluster's jobs and of the shapes of its queues, by pointer and name.
+std::vector<std::pair<std::string, std::string>> named_scenarios(const Value& root) {
+  const auto in = [](const Value* value, std::string_view key) {
+    return value != nullptr && value->kind == Value::Kind::kObject ? value->find(key) : nullptr;
+  };
+  std::vector<std::pair<std::string, std::string>> named;
+  const auto add = [&](const Value* rows, std::string_view at) {
+    if (rows == nullptr || rows->kind != Value::Kind::kArray) return;
+    for (std::size_t i = 0; i < rows->items.size(); ++i)
+      if (const Value* name = in(&rows->items[i], "scenario"); name != nullptr && !name->text.empty())
+        named.emplace_back(fmt::format("{}/{}/scenario", at, i), name->text);
+  };
+  add(in(&root, "jobs"), "/jobs");
+  add(in(in(&root, "queueing"), "shapes"), "/queueing/shapes");
+  return named;
+}
+
+// With what it extends and the files that it names itself. Of what cannot be read, where it is. An extended
+// file may change behind one that does not: nothing is remembered.
+std::string scenario_mark(const fs::path& file) {
+  std::error_code none;
+  if (!fs::is_regular_file(file, none)) return " " + file.string();
+  try {
+    const Document named = load_scenario(file.string());
+    return fmt::format(" {:016x}{}", Hash().add(to_json(named.root)).value(), files_mark(named));
+  } catch (const Error&) {
+    return " " + file.string();
+  }
+}
+
+}  // namespace
+
+std::string named_files_mark(const Document& scenario) {
+  std::string mark = files_mark(scenario);
+  for (const auto& [pointer, name] : named_scenarios(scenario.root))
+    mark += scenario_mark(fs::path(place_at(scenario, pointer).file).parent_path() / name);
   return mark;
 }
 

@@ -28,39 +28,46 @@ struct Curve {
   std::vector<Dot> dots;
 };
 
-// Whether a varied value, by its place, is the same in all rows: then it tells no curve from another.
-bool is_same_everywhere(const StudyTable& table, std::size_t place) {
-  const Assignment& first = table.rows.front().settings[place];
-  return std::all_of(table.rows.begin(), table.rows.end(), [&](const CombinationRow& row) {
-    return place < row.settings.size() && row.settings[place].pointer == first.pointer &&
-           row.settings[place].value == first.value;
-  });
+// What a row says of a key; "-": its case says nothing of it.
+std::string value_of(const CombinationRow& row, const std::string& pointer) {
+  for (const Assignment& change : row.settings)
+    if (change.pointer == pointer) return plain(change.value);
+  return "-";
+}
+
+// Then it tells no curve from another.
+bool is_same_everywhere(const StudyTable& table, const std::string& pointer) {
+  const std::string first = value_of(table.rows.front(), pointer);
+  return std::all_of(table.rows.begin(), table.rows.end(),
+                     [&](const CombinationRow& row) { return value_of(row, pointer) == first; });
 }
 
 // Rows that differ in the first value only make one curve.
 std::vector<Curve> curves_of(const StudyTable& table, std::size_t column) {
   std::vector<std::string> values, pointers;
-  for (const Assignment& change : table.rows.front().settings) pointers.push_back(change.pointer);
+  for (const CombinationRow& row : table.rows)
+    for (const Assignment& change : row.settings)
+      if (std::find(pointers.begin(), pointers.end(), change.pointer) == pointers.end())
+        pointers.push_back(change.pointer);
   const std::vector<std::string> names = short_names(pointers);
   std::vector<bool> told(pointers.size());
-  for (std::size_t i = 0; i < told.size(); ++i) told[i] = !is_same_everywhere(table, i);
+  for (std::size_t i = 0; i < told.size(); ++i) told[i] = !is_same_everywhere(table, pointers[i]);
   std::vector<Curve> curves;
   for (const CombinationRow& row : table.rows) {
     if (row.values[column].count == 0) continue;
-    const std::string& value = row.settings.front().value;
+    const std::string value = value_of(row, pointers.front());
     const auto known = std::find(values.begin(), values.end(), value);
     const double x = static_cast<double>(known - values.begin());
     if (known == values.end()) values.push_back(value);
     std::string name;
-    for (std::size_t i = 1; i < row.settings.size(); ++i) {
-      if (i < told.size() && !told[i]) continue;
-      name += fmt::format("{}{} {}", name.empty() ? "" : ", ", i < names.size() ? names[i] : "",
-                          plain(row.settings[i].value));
+    for (std::size_t i = 1; i < pointers.size(); ++i) {
+      const std::string own = told[i] ? value_of(row, pointers[i]) : "-";
+      if (own != "-") name += fmt::format("{}{} {}", name.empty() ? "" : ", ", names[i], own);
     }
     const auto same = [&](const Curve& curve) { return curve.name == name; };
     auto at = std::find_if(curves.begin(), curves.end(), same);
     if (at == curves.end()) at = curves.insert(at, {name, {}});
-    at->dots.push_back({plain(value), x, row.values[column]});
+    at->dots.push_back({value, x, row.values[column]});
   }
   return curves;
 }
@@ -103,7 +110,8 @@ Scale scale_of(const std::vector<Curve>& curves) {
     }
   }
   if (scale.low > 0 && scale.low < 0.8 * scale.high) scale.low = 0;
-  const double margin = scale.high > scale.low ? 0.05 * (scale.high - scale.low) : 1;
+  const double alone = scale.high != 0 ? 0.1 * std::abs(scale.high) : 1;
+  const double margin = scale.high > scale.low ? 0.05 * (scale.high - scale.low) : alone;
   scale.high += margin;
   if (scale.low != 0) scale.low -= margin;
   return scale;

@@ -16,6 +16,7 @@
 #include "workloads/routing/random_stream.h"
 #include "workloads/scenario/named_files.h"
 #include "workloads/schedule/hash.h"
+#include "workloads/version.h"
 
 namespace moebius {
 
@@ -85,7 +86,7 @@ Document scenario_of(const Study& study, const StudyPoint& point) {
 
 std::string key_of(const Document& scenario, const std::string& means) {
   const std::string text =
-      fmt::format("{}\n{}{}\n{}", kVersion, means, named_files_mark(scenario), to_json(scenario.root));
+      fmt::format("{}\n{}{}\n{}", version_text(), means, named_files_mark(scenario), to_json(scenario.root));
   return fmt::format("{:016x}{:016x}", Hash().add(text).value(), Hash().add(text.size()).add(text).value());
 }
 

@@ -1,5 +1,6 @@
 // Tables of a study for people and for other programs.
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,8 @@ std::string value_in(const CombinationRow& row, const std::string& pointer) {
 // Pointers of axes and cases that differ between rows, in the order in which rows tell them.
 std::vector<std::string> pointers_of(const StudyTable& table) {
   std::vector<std::string> pointers;
+  std::set<std::string>
+      looked_at;  // the first row that has it tells: what is the same everywhere differs from none
   const auto differs = [&](const Assignment& change) {
     return std::any_of(table.rows.begin(), table.rows.end(), [&](const CombinationRow& row) {
       return value_in(row, change.pointer) != plain(change.value);
@@ -30,8 +33,7 @@ std::vector<std::string> pointers_of(const StudyTable& table) {
   };
   for (const CombinationRow& row : table.rows) {
     for (const Assignment& change : row.settings) {
-      const bool known = std::find(pointers.begin(), pointers.end(), change.pointer) != pointers.end();
-      if (!known && differs(change)) pointers.push_back(change.pointer);
+      if (looked_at.insert(change.pointer).second && differs(change)) pointers.push_back(change.pointer);
     }
   }
   return pointers;

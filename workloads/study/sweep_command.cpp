@@ -54,7 +54,7 @@ std::string course_text(const SweepArguments& arguments, const SweepCourse& cour
 
 int run_first(const SweepArguments& arguments, const SweepRequest& request, const Library& library) {
   require_valid_point(request.study, library);  // before anything is written
-  for (const std::string& other : {arguments.study, arguments.results_path()}) {
+  for (const std::string& other : {arguments.study, request.study.base.file, arguments.results_path()}) {
     require_apart("--csv", arguments.csv, other);
     require_apart("--plot", arguments.plot, other);
   }

@@ -48,10 +48,12 @@ TEST_CASE("a tree refuses blocks that stand behind others than before") {
   };
   for (const auto structure : {kv::IndexStructure::kTrie, kv::IndexStructure::kHybrid}) {
     Rows rows;
-    CHECK_THROWS_AS(kv::replay(rows, {.service_time = {}, .structure = structure}), Error);
+    kv::ReplayCache cache;
+    cache.structure = structure;
+    CHECK_THROWS_AS(kv::replay(rows, cache), Error);
   }
   Rows rows;
-  CHECK(kv::replay(rows, {.service_time = {}}).hit_blocks == 1);
+  CHECK(kv::replay(rows, kv::ReplayCache()).hit_blocks == 1);
 }
 
 }  // namespace moebius::kv

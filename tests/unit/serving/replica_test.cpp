@@ -262,7 +262,10 @@ TEST_CASE("where all that is to come is kept free nobody is driven out") {
     CHECK(replica.admitted().size() == (pages == 10 ? 2 : 1));
     StepOutcome outcome;
     replica.complete({}, outcome);
-    for (int i = 0; i < 100 && !replica.idle(); ++i) run(replica), CHECK(replica.preempted().empty());
+    for (int i = 0; i < 100 && !replica.idle(); ++i) {
+      run(replica);
+      CHECK(replica.preempted().empty());
+    }
     Replica decoding(rules);
     REQUIRE(decoding.reserve(0, 4, 16));
     CHECK(decoding.reserve(1, 4, 16) == (pages == 10));

@@ -49,4 +49,19 @@ TEST_CASE("what named files say is told by their contents, wherever they lie") {
   CHECK(named_files_mark(parse_document(R"({"model": "mixtral-8x7b"})", "/s.json")).empty());
 }
 
+TEST_CASE("what the scenarios of a cluster's jobs say is told by their contents") {
+  const test::Scratch scratch;
+  const auto mark = [&](const std::string& folder, const std::string& list, const std::string& layers) {
+    std::filesystem::create_directories(scratch.path(folder));
+    scratch.write(folder + "/j.json", R"({"model": {"layers": )" + layers + "}}");
+    return named_files_mark(parse_document(list, scratch.path(folder + "/c.json")));
+  };
+  for (const char* list :
+       {R"({"jobs": [{"scenario": "j.json"}]})", R"({"queueing": {"shapes": [{"scenario": "j.json"}]}})"}) {
+    const std::string first = mark("a", list, "4");
+    CHECK(mark("b", list, "4") == first);
+    CHECK(mark("c", list, "16") != first);
+  }
+}
+
 }  // namespace moebius

@@ -65,5 +65,39 @@ TEST_CASE("no option of export or report writes over a file of the run that it r
     }
 }
 
+TEST_CASE("what a search, a sweep and a drawing read they do not write over") {
+  const test::Scratch scratch;
+  const std::string base =
+      R"({"moebius": 1, "kind": "collective", "name": "c", "cluster": {"pools": [{"name": "a",
+    "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 2}], "fabric": {"type": "rail-optimised-clos"}},
+    "workload": {"operation": "all-reduce", "bytes": "1 MB", "ranks": 16}})";
+  const std::string scenario = scratch.write("c.json", base);
+  const std::string training = scratch.write(
+      "t.json",
+      R"({"moebius": 1, "kind": "training", "name": "t", "model": {"base": "llama-3.1-8b", "layers": 2},
+    "cluster": {"pools": [{"name": "a", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 1}],
+    "fabric": {"type": "rail-optimised-clos"}}, "workload": {"sequence_length": 512, "global_batch": 8}})");
+  const std::string study =
+      scratch.write("s.study.json", R"({"moebius": 1, "kind": "study", "name": "s", "base": "c.json",
+    "vary": {"/workload/bytes": ["1 MB"]}, "columns": ["collective.time_s"]})");
+  for (const std::string& line :
+       {"show " + scenario + " --draw " + scenario, "sweep " + study + " --csv " + scenario,
+        "search " + training + " --plot " + training, "search " + training + " --write " + training})
+    CHECK(test::run_moebius(line).exit_code == 2);
+  CHECK(test::text_of(scenario) == base);
+}
+
+TEST_CASE("options that would do nothing are refused") {
+  const std::string study = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/study/oversubscription.study.json";
+  const test::Scratch scratch;
+  for (const std::string& line :
+       {std::string("show h800-sxm --kernel gemm --n 7168 --k 2048 --nodes 4"),
+        "calibrate --device host --out " + scratch.path("c.json") + " --budget 1 --fit links",
+        "sweep " + study + " --db " + scratch.path("s.sqlite") + " --executor host --detail alpha-beta"}) {
+    INFO(line);
+    CHECK(test::run_moebius(line).exit_code == 2);
+  }
+}
+
 }  // namespace
 }  // namespace moebius

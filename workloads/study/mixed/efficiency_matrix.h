@@ -41,9 +41,10 @@ struct EfficiencyMatrix {
 // roofline is the longer: its share of the peak, or of the memory's rate.
 EfficiencyMatrix chip_matrix(const Accelerator& chip, const CostSource& costs);
 
-// And collectives and messages, on two nodes of `pool` joined by NICs of its own (`fabric`: a catalog id).
+// And collectives and messages, on two nodes of `pool` joined by NICs of its own. A row is the share of the
+// links or of the NICs, whichever take longer.
 // One device alone has none of them.
-void add_network(const Pool& pool, const std::string& fabric, const Library& library,
+void add_network(const Pool& pool, const FabricSpec& fabric, const Library& library,
                  const StartExecutor& start, EfficiencyMatrix& matrix);
 
 // The node that a chip most likely stands in: of the catalog's nodes that take it, the one that shares its

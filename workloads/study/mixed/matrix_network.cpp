@@ -27,34 +27,58 @@ constexpr NetworkClass kClasses[] = {
     {"all-to-all of two nodes", "all-to-all", "256 MB", 256e6, true},
 };
 
-Job collective_job(const NetworkClass& of, const Pool& pool, const std::string& fabric,
+// On the pool and the fabric as they stand, whatever was changed of the catalog's.
+Job collective_job(const NetworkClass& of, const Pool& pool, const FabricSpec& fabric,
                    const Library& library) {
   const int ranks = pool.node.accelerators * (of.across ? 2 : 1);
   const std::string text = fmt::format(
       R"({{"moebius": 1, "kind": "collective", "name": "{}",
   "cluster": {{"pools": [{{"name": "all", "accelerator": "{}", "node": "{}", "nodes": 2}}], "fabric": {{"type": "{}"}}}},
   "workload": {{"operation": "{}", "bytes": "{}", "ranks": {}}}, "timeline": {{"detail": "none"}}}})",
-      of.op, pool.accelerator.id, pool.node.id, fabric, of.operation, of.size, ranks);
-  return read_job(parse_document(text, fmt::format("<{} of {}>", of.op, pool.accelerator.id)), {}, library);
+      of.op, pool.accelerator.id, pool.node.id, fabric.type, of.operation, of.size, ranks);
+  Job job =
+      read_job(parse_document(text, fmt::format("<{} of {}>", of.op, pool.accelerator.id)), {}, library);
+  Pool two = pool;
+  two.nodes = 2;
+  two.region.clear();
+  FabricSpec spec = fabric;
+  spec.by_host.clear();  // between other pools
+  const CollectiveSource collectives = job.scenario.cluster->collectives;
+  job.scenario.cluster =
+      build_cluster({std::move(two)}, std::move(spec), Place{job.scenario.file, "/cluster", 0});
+  job.scenario.cluster->collectives = collectives;
+  if (job.scenario.cluster->by_ports()) job.scenario.collective.fold = false;
+  job.collective = std::make_unique<CollectiveRun>(
+      job.scenario.collective,
+      CollectivePlace{pool.node.accelerators, {2 * pool.node.accelerators}, &job.scenario.cluster->fabric});
+  return job;
 }
 
-// Bytes that the busiest wires of a device must carry, each way, by the algorithm that needs the fewest: of
-// an all-reduce in a node 2(n-1)/n of the buffer, where the switch reduces (n+1)/n; between two nodes each
-// sends its own sum or half of the result and half of its own, the buffer once by its n/2 NICs, whatever the
-// algorithm. All-gather passes (n-1)/n; of an all-to-all of two nodes n/2 parts of n leave the node.
-double least_bytes(const NetworkClass& of, int ranks, bool switch_reduces) {
-  const double others = (ranks - 1.0) / ranks;
-  if (of.operation == "all-reduce") {
-    if (of.across) return of.bytes / (ranks / 2.0);
-    return of.bytes * (switch_reduces ? std::min(2 * others, 1 + 1.0 / ranks) : 2 * others);
-  }
-  if (of.across) return of.bytes / 2;
-  return of.bytes * others;
+// What wires of a device must carry at least, each way, and how fast they are.
+struct Way {
+  EfficiencyKind kind;
+  double bytes = 0, rate = 0;
+  double seconds() const { return rate > 0 ? bytes / rate : 0; }
+};
+
+// All-reduce among n of a node: 2(n-1)/n of the buffer, where the switch reduces (n+1)/n; all-gather (n-1)/n;
+// of an all-to-all the parts of the others of the node.
+double link_bytes(const NetworkClass& of, int ranks, bool switch_reduces) {
+  const double near = of.across ? ranks / 2.0 : ranks, others = (near - 1) / near;
+  if (of.operation == "all-reduce")
+    return of.bytes * (switch_reduces ? std::min(2 * others, 1 + 1 / near) : 2 * others);
+  return of.operation == "all-to-all" ? of.bytes * (near - 1) / ranks : of.bytes * others;
+}
+
+// Between two nodes the buffer once by the n/2 NICs of each; of an all-to-all n/2 parts of n.
+double nic_bytes(const NetworkClass& of, int ranks) {
+  if (!of.across) return 0;
+  return of.operation == "all-reduce" ? of.bytes / (ranks / 2.0) : of.bytes / 2;
 }
 
 }  // namespace
 
-void add_network(const Pool& pool, const std::string& fabric, const Library& library,
+void add_network(const Pool& pool, const FabricSpec& fabric, const Library& library,
                  const StartExecutor& start, EfficiencyMatrix& matrix) {
   matrix.node = pool.node.id;
   const Accelerator& chip = pool.accelerator;
@@ -65,14 +89,18 @@ void add_network(const Pool& pool, const std::string& fabric, const Library& lib
     const double seconds = outcome.report.metrics.makespan.seconds();
     const int ranks = job.scenario.ranks();
     // A node's NICs together, for each of its accelerators.
-    const double nic = chip.nic_rate.value * pool.node.nics / pool.node.accelerators;
+    const ByteRate each = fabric.nic_given ? fabric.nic : chip.nic_rate;
+    const double nic = each.value * pool.node.nics / pool.node.accelerators;
     const bool reduces = job.scenario.cluster->fabric.reduces(0);
     const double line = linked ? chip.link_rate.value : chip.host_rate.value;
+    const Way by_link{EfficiencyKind::kLink, link_bytes(of, ranks, reduces), line};
+    const Way by_nic{EfficiencyKind::kNic, nic_bytes(of, ranks), nic};
+    const Way& way = by_nic.seconds() > by_link.seconds() ? by_nic : by_link;
     matrix.rows.push_back({.op = std::string(of.op),
                            .shape = std::string(of.size),
-                           .kind = of.across ? EfficiencyKind::kNic : EfficiencyKind::kLink,
-                           .rate = least_bytes(of, ranks, reduces) / seconds,
-                           .peak = of.across ? nic : line,
+                           .kind = way.kind,
+                           .rate = way.bytes / seconds,
+                           .peak = way.rate,
                            .seconds = seconds,
                            .source = "simulated"});
   }

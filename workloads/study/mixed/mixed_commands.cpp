@@ -38,7 +38,7 @@ int matrix(const MatrixArguments& arguments, const ChosenExecutor& executor) {
   // Its collectives draw as scenarios do that name no seed.
   CommandFacts facts{.kind = "matrix", .means = executor.means(), .seed = 1};
   const Library library(*executor.data);
-  named_by("--fabric", [&] { return library.hardware.fabric(arguments.fabric); });
+  const FabricSpec fabric = named_by("--fabric", [&] { return library.hardware.fabric(arguments.fabric); });
   if (!arguments.out.empty()) require_writable(arguments.out);
   std::vector<EfficiencyMatrix> matrices;
   std::vector<std::string> chips;
@@ -54,7 +54,7 @@ int matrix(const MatrixArguments& arguments, const ChosenExecutor& executor) {
     if (const std::string problem = problem_of(pool); !problem.empty())
       throw input_error(fmt::format("--node: {}", problem));
     matrices.push_back(chip_matrix(chip, *make_cost_source(chip, *executor.data)));
-    add_network(pool, arguments.fabric, library, executor.start, matrices.back());
+    add_network(pool, fabric, library, executor.start, matrices.back());
     chips.push_back(chip.id);
   }
   facts.scenario = fmt::format("{} by {}", fmt::join(chips, ", "), arguments.fabric);  // there is no file

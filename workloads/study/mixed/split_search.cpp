@@ -11,6 +11,7 @@
 #include "hw/mixed_pools.h"
 #include "workloads/crew.h"
 #include "workloads/measured_stacks.h"
+#include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/schema.h"
 #include "workloads/study/mixed/split_estimate.h"
 #include "workloads/training/pipeline/uneven_batches.h"
@@ -34,8 +35,23 @@ void set_pools(const std::vector<int>& order, Document& document) {
   CHECK(pools != nullptr, document.file);
   Value chosen = *pools;
   chosen.items.clear();
-  for (const int pool : order) chosen.items.push_back(pools->items[pool]);
+  std::vector<std::string> names;
+  for (const int pool : order) {
+    chosen.items.push_back(pools->items[pool]);
+    names.push_back(pools->items[pool].find("name")->text);
+  }
+  const Value* given = cluster->find("forwarding_pairs");
+  std::optional<Value> pairs;  // of those that are left
+  if (given != nullptr) pairs = *given;
+  const auto is_left = [&](const Value* name) {
+    return name != nullptr && std::find(names.begin(), names.end(), name->text) != names.end();
+  };
+  if (pairs)
+    std::erase_if(pairs->items, [&](const Value& pair) {
+      return !is_left(pair.find("from")) || !is_left(pair.find("to"));
+    });
   set_at_pointer(document, "/cluster/pools", to_json(chosen));
+  if (pairs) set_at_pointer(document, "/cluster/forwarding_pairs", to_json(*pairs));
 }
 
 std::string pipeline_json(const SplitPlan& plan) {
@@ -104,7 +120,7 @@ class SplitSearch {
       const auto profiles = profiles_for(scenario(), pool.accelerator, request_.library.data);
       const auto costs = make_cost_source(pool.accelerator, profiles, kernels_for(scenario(), profiles));
       study_.matrices.push_back(chip_matrix(pool.accelerator, *costs));
-      add_network(pool, scenario().cluster->fabric.spec().type, request_.library, request_.start,
+      add_network(pool, scenario().cluster->fabric.spec(), request_.library, request_.start,
                   study_.matrices.back());
       study_.pools.push_back(pool.name);
     }
@@ -216,12 +232,7 @@ class SplitSearch {
   // file expects is not expected of another plan.
   Document split_scenario() const {
     Document placed = with_plan(request_.scenario, study_.runs.front().plan, scenario());
-    Value& root = placed.root;
-    const auto expected = std::find(root.keys.begin(), root.keys.end(), "expect");
-    if (expected != root.keys.end()) {
-      root.items.erase(root.items.begin() + (expected - root.keys.begin()));
-      root.keys.erase(expected);
-    }
+    forget_expected(placed);
     set_at_pointer(placed, "/name", to_json(text_value(study_.name + ", split")));
     return placed;
   }
@@ -275,6 +286,8 @@ class SplitSearch {
     const SplitPlan& plan = study_.runs.front().plan;
     Document document = with_plan(request_.scenario, plan, scenario());
     set_at_pointer(document, "/cluster/forwarding", "\"rdma\"");
+    if (document.root.find("cluster")->find("forwarding_pairs") != nullptr)
+      set_at_pointer(document, "/cluster/forwarding_pairs", "[]");
     study_.stops.push_back(
         {"messages between vendors by RDMA instead of host memory", efficiency_with(document)});
     study_.stops.push_back(

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/named_files.h"
 #include "workloads/study/placement/placement_study.h"
 #include "workloads/training/rank_placement.h"
@@ -64,6 +65,7 @@ std::string placed_scenario(const PlacementStudy& study, const std::string& file
 
 std::string placed_scenario(const PlacementStudy& study, const Document& changed, const std::string& path) {
   Document scenario = written_into(changed, std::filesystem::path(path).parent_path().string());
+  forget_expected(scenario);
   set_at_pointer(scenario, "/plan/placement", placement_of(study).dump());
   set_at_pointer(scenario, "/name", Json(name_of(study)).dump());
   return to_json(scenario.root) + "\n";

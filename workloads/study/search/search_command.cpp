@@ -106,8 +106,9 @@ double time_limit(const SearchArguments& arguments, SearchKind kind) {
 // The best plan as a scenario that stands in this directory.
 std::string winner(const Document& document, const SearchResult& result,
                    const std::filesystem::path& directory) {
-  return to_json(changed(written_into(document, directory.string()), result.plans.front().settings).root) +
-         "\n";
+  Document best = changed(written_into(document, directory.string()), result.plans.front().settings);
+  forget_expected(best);
+  return to_json(best.root) + "\n";
 }
 
 void leave_files(const SearchArguments& arguments, const Document& document, const SearchResult& result,
@@ -160,6 +161,10 @@ int run(const SearchArguments& arguments, const ChosenExecutor& rough, const Cho
   request.time_limit_s = time_limit(arguments, kind);
   request.prune = !arguments.exhaustive;
   require_apart("--plot", arguments.plot, arguments.write);
+  for (const std::string& read : {arguments.scenario.file, arguments.space}) {
+    require_apart("--plot", arguments.plot, read);
+    require_apart("--write", arguments.write, read);
+  }
   for (const std::string& path : {arguments.plot, arguments.write})
     if (!path.empty()) require_writable(path);  // before the work
   const auto made =

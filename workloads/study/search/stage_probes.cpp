@@ -67,6 +67,22 @@ Layout folded_layout(TrainingPlan plan) {
   return make_layout(plan);
 }
 
+// Whether neighbours of a pipeline may share a node: then those of the first stages do.
+bool meets_inside(const TrainingPlan& plan, int node) {
+  return plan.pp > 1 && plan.tp * plan.cp * plan.dp < node;
+}
+
+// Ranks of any stage, by their bytes: a message takes the shortest way that one of the pipeline has. In a
+// ring the first stage's own neighbour before is the last one.
+RankClass of_any_stage(const TrainingPlan& plan) {
+  RankClass ranks = folded_layout(plan).classes.front();
+  for (const GroupRole role : {GroupRole::kNext, GroupRole::kPrevious}) {
+    std::vector<std::int32_t>& pair = ranks.groups[static_cast<int>(role)].ranks;
+    if (pair.size() == 2) pair = {0, plan.tp * plan.cp * plan.dp};
+  }
+  return ranks;
+}
+
 std::shared_ptr<const ChunkFacts> in_two_parts(const ChunkFacts& whole) {
   auto facts = std::make_shared<ChunkFacts>(whole);
   facts->weights.way[PassMap::kLane][PassMap::kLaneEnd] = whole.backward.busy();
@@ -106,6 +122,7 @@ struct StageProbes::Asked {
   TrainingWorkload workload;
   std::string key;
   RankClass ranks;
+  bool near = false;  // messages may stay inside a node
   std::string place;  // what transfers take depends on beside it; empty: they count by their bytes
   std::shared_ptr<TransferTimes> transfers;
   LoweringInput lowering;
@@ -119,14 +136,16 @@ struct StageProbes::Asked {
       : plan(given),
         workload(work),
         key(lowering_key(given, work)),
-        ranks(folded_layout(given).classes.front()),
+        ranks(of_any_stage(given)),
+        near(meets_inside(given, scenario.cluster->pools.front().node.accelerators)),
         lowering{&scenario.model, &plan, &workload, scenario.cluster->pools.front().node.accelerators},
         store(lowering, std::move(slices)) {
     workload.popularity = {};
   }
 
   std::string place_of(int rank) const {
-    return transfers ? fmt::format("@{} {}:", place, rank) : std::string();
+    return transfers ? fmt::format("@{} {}:", place, rank)
+                     : fmt::format("@{}{}:", place, near ? " near" : "");
   }
 };
 
@@ -328,7 +347,8 @@ PlanFacts StageProbes::facts(const TrainingPlan& given, const TrainingWorkload& 
   const TrainingPlan plan = as_lowered(given);
   Asked asked(scenario_, plan, workload, *slices(plan));
   if (transfers == Transfers::kNetwork) asked.transfers = transfers_of(plan);
-  if (asked.transfers) asked.place = groups_key(plan);
+  // Where nobody tells what the network takes, sums of gradients count by the groups that they are over.
+  if (asked.transfers || !know_transfers_) asked.place = groups_key(plan);
   const int chunks = asked.store.placement().chunks();
   ChunkPairs pairs;
   for (int i = 0; runs_pairs(plan) && i < chunks; ++i)

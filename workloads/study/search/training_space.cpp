@@ -130,6 +130,12 @@ void TrainingSpace::read_bundles(const SpaceFile& given) {
           by_number_ || (!switches.contains(axis.pointer) && (axis.pointer + "/").starts_with(switched));
   }
   bundles_ = bundles_of(base_, axes);
+  least_zero_ = bundles_.front().plan.zero;
+  for (const PlanBundle& bundle : bundles_) {
+    least_zero_ = std::min(least_zero_, bundle.plan.zero);
+    sums_beside_ = sums_beside_ || bundle.plan.overlap_gradients;
+    exchanges_beside_ = exchanges_beside_ || bundle.plan.overlap_dispatch_combine;
+  }
   number_bundles();
   number_extras(switches);
 }
@@ -201,12 +207,13 @@ bool TrainingSpace::has_replicas(const PlanDegrees& d) const {
   return dp * d.cp > 1 || of_experts;
 }
 
-// Switches that change nothing count in one position only.
+// Switches that change nothing count in one position only, of those that there are.
 bool TrainingSpace::distinct(const PlanDegrees& d, const TrainingPlan& plan) const {
-  if (!has_replicas(d) && (plan.zero > 0 || !plan.overlap_gradients)) return false;
-  if (plan.zero >= 2 && !plan.overlap_gradients) return false;
+  const bool sums_last = !plan.overlap_gradients && sums_beside_;
+  if (!has_replicas(d) && (plan.zero > least_zero_ || sums_last)) return false;
+  if (plan.zero >= 2 && sums_last) return false;
   const bool moe = scenario_.model.experts.routed > 0;
-  if (moe && d.ep * d.expert_tp == 1 && !plan.overlap_dispatch_combine) return false;
+  if (moe && d.ep * d.expert_tp == 1 && !plan.overlap_dispatch_combine && exchanges_beside_) return false;
   const bool can_pair = d.schedule == PipelineKind::k1F1B || d.schedule == PipelineKind::kInterleaved;
   return !plan.overlap_two_batch || (can_pair && d.ep * d.expert_tp > 1);
 }

@@ -113,6 +113,9 @@ class TrainingSpace {
   std::vector<std::string> shown_;  // pointers of given_text()
   int devices_ = 0, node_ = 1;
   std::vector<PlanBundle> bundles_;
+  // What bundles have at the least: there a switch counts that changes nothing of some degrees.
+  int least_zero_ = 0;
+  bool sums_beside_ = false, exchanges_beside_ = false;
   // The least demanding bundle of each combination of what the file varies beside the space's own switches:
   // degrees that do not go with it go with none of that combination.
   std::vector<TrainingPlan> plain_;
