@@ -119,8 +119,9 @@ void read_kernels(Harvest& harvest) {
   if (!system) return;
   read_quantise_kernels(harvest, *system);
   read_gemm(harvest, *system);
-  read_attention_kernels(harvest, *system);
+  // States its widths, which other attention does not: of two tables that know a kernel the first answers.
   read_latent_kernels(harvest, *system);
+  read_attention_kernels(harvest, *system);
   read_expert_kernels(harvest, *system);
 }
 

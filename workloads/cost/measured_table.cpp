@@ -36,6 +36,13 @@ Cell find_cell(const std::vector<double>& points, double value) {
   return {high - 1, on_point ? high - 1 : high, 0};
 }
 
+// Kernels of attention are written for one width of heads and for so many of queries to one of keys; how many
+// there are changes less.
+constexpr double kOfWidth = 4;
+double step_of(ProfileKey key) {
+  return key == ProfileKey::kHeadDim || key == ProfileKey::kVDim ? kOfWidth : 1;
+}
+
 void weigh(std::array<Neighbour, kNeighbours>& near) {
   if (near[0].distance < kSame) {
     near[0].weight = 1;
@@ -159,6 +166,21 @@ bool MeasuredTable::speaks_of(const CostQuery& query, const Shape& shape) const 
   });
 }
 
+// Squared.
+double MeasuredTable::apart(std::size_t site, const std::array<double, kMostProfileSiteKeys>& at) const {
+  const std::size_t keys = data_.site_keys.size();
+  double sum = 0, share = 0;  // of heads to those of keys
+  bool of_keys = false;
+  for (std::size_t i = 0; i < keys; ++i) {
+    const ProfileKey key = data_.site_keys[i];
+    const double step = site_logs_[site * keys + i] - at[i], far = step_of(key) * step;
+    sum += far * far;
+    if (key == ProfileKey::kHeads) share += step;
+    if (key == ProfileKey::kKvHeads) share -= step, of_keys = true;
+  }
+  return of_keys ? sum + share * share : sum;
+}
+
 void MeasuredTable::find_neighbours(OpKind kind, const Shape& shape, Position& position) const {
   const std::size_t keys = data_.site_keys.size();
   std::array<double, kMostProfileSiteKeys> at{};
@@ -168,18 +190,16 @@ void MeasuredTable::find_neighbours(OpKind kind, const Shape& shape, Position& p
   }
   auto& near = position.near;
   for (std::size_t site = 0; site < data_.sites.size(); ++site) {
-    double distance = 0;
-    for (std::size_t i = 0; i < keys; ++i) {
-      const double step = site_logs_[site * keys + i] - at[i];
-      distance += step * step;
-    }
+    const double distance = apart(site, at);
     if (distance >= near.back().distance) continue;
     std::size_t place = kNeighbours - 1;
     for (; place > 0 && near[place - 1].distance > distance; --place) near[place] = near[place - 1];
     near[place] = {site, distance, 0};
   }
   weigh(near);
-  position.distance = std::sqrt(near[0].distance);
+  double nearest = 0;
+  for (std::size_t i = 0; i < keys; ++i) nearest += std::pow(site_logs_[near[0].site * keys + i] - at[i], 2);
+  position.distance = std::sqrt(nearest);
 }
 
 // How far a shape is beyond the end of an axis, in logarithms of the model's time: 2 rows of a GEMM and 64
@@ -201,12 +221,15 @@ Position MeasuredTable::locate(OpKind kind, const Shape& shape) const {
   std::size_t grid_point = 0;
   for (std::size_t i = 0; i < data_.axes.size(); ++i) {
     Cell& cell = position.cells[i];
-    cell = find_cell(data_.axes[i].points, profile_key(data_.axes[i].key, kind, shape));
+    const double value = profile_key(data_.axes[i].key, kind, shape);
+    cell = find_cell(data_.axes[i].points, value);
     if (cell.outside > kSame) {
       position.inside = false;
       const double beyond = std::min(cell.outside, time_beyond(i, cell.low, kind, shape));
-      position.distance += beyond;
-      if (cell.low == 0) position.before += beyond;
+      // Behind the last point kernels go on as they do there, so that it is no farther than corrections hold.
+      const bool behind = value > data_.axes[i].points.back();
+      position.distance += behind ? std::min(beyond, kHolds) : beyond;
+      if (value < data_.axes[i].points.front()) position.before += cell.outside;
     }
     if (cell.low != cell.high) position.exact = false;
     grid_point = grid_point * data_.axes[i].points.size() + cell.low;

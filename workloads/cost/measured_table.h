@@ -41,7 +41,7 @@ struct Position {
   std::array<Neighbour, kNeighbours> near;
   std::array<Cell, kMostProfileAxes> cells;
   double distance = 0;  // from the nearest site, in logarithms of sizes; from the grid, or in those of times
-  double before = 0;    // of that distance: before the first points of axes
+  double before = 0;    // before the first points of axes, in logarithms of sizes
   bool inside = true;   // of the axes and of the box around the sites
   bool exact = true;    // on a site and a grid point that was measured
 };
@@ -88,6 +88,7 @@ class MeasuredTable {
   std::size_t donor_of(std::size_t value) const;
   double time_beyond(std::size_t axis, std::size_t point, OpKind kind, const Shape& shape) const;
   void find_neighbours(OpKind kind, const Shape& shape, Position& position) const;
+  double apart(std::size_t site, const std::array<double, kMostProfileSiteKeys>& at) const;
   void fit_law();
   double axis_point(std::size_t value, std::size_t axis) const;
 

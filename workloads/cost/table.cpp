@@ -18,8 +18,9 @@ namespace {
 
 constexpr double kReach = 2.7725887222397811;  // ln 16: beyond it the model alone is better advised
 constexpr double kNear =
-    0.69314718055994529;          // ln 2: a table whose axes begin farther away gives way to another
-constexpr float kRepeat = 0.02F;  // two measurements of the same kernel differ by so much
+    0.69314718055994529;           // ln 2: a table whose axes begin farther away gives way to another
+constexpr double kAnywhere = 1e9;  // however far behind a question the axes begin
+constexpr float kRepeat = 0.02F;   // two measurements of the same kernel differ by so much
 
 // One question to one table.
 class LookUp {
@@ -130,8 +131,31 @@ struct Told {
   double seconds, model;
 };
 
+// Queries that see keys before their own, of a table of whole sequences.
+bool sees_earlier_keys(const MeasuredTable& table, const CostQuery& query) {
+  const Shape& s = query.shape;
+  return is_attention(query.kind) && table.kv_follows() && s.kv > s.m / std::max(1, s.groups);
+}
+
+Told told_of_even(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
+                  Clocks clocks);
+
+// What a short sequence takes beside the model's time is its start and its end, which earlier keys do not
+// lengthen: the passes over those take what they take in a sequence of as many keys.
+Told told_of_chunk(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
+                   Clocks clocks) {
+  const std::int64_t sequences = std::max(1, query.shape.groups);
+  CostQuery own = query, as_long = query;
+  own.shape.kv = query.shape.m / sequences;
+  as_long.shape.m = query.shape.kv * sequences;
+  const Told first = told_of_even(table, chip, own, clocks), all = told_of_even(table, chip, as_long, clocks);
+  const double model = whole_estimate(chip, query, table.passes(), clocks).seconds;
+  return {first.seconds + std::max(0.0, model - first.model) * all.seconds / all.model, model};
+}
+
 Told told_of_even(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
                   Clocks clocks) {
+  if (sees_earlier_keys(table, query)) return told_of_chunk(table, chip, query, clocks);
   const Position position = table.locate(query.kind, query.shape);
   LookUp look_up(table, position, chip, query, clocks);
   const double model = table.follows_law() ? whole_estimate(chip, query, table.passes(), clocks).seconds
@@ -171,7 +195,9 @@ double uneven_sequences_seconds(const MeasuredTable& table, const AnalyticModel&
 
 double seconds_told(const MeasuredTable& table, const Position& position, const AnalyticModel& chip,
                     const CostQuery& query, Clocks clocks, double model) {
-  if (query.rows.empty()) return LookUp(table, position, chip, query, clocks).seconds();
+  if (query.rows.empty())
+    return sees_earlier_keys(table, query) ? told_of_even(table, chip, query, clocks).seconds
+                                           : LookUp(table, position, chip, query, clocks).seconds();
   return is_attention(query.kind) ? uneven_sequences_seconds(table, chip, query, clocks, model)
                                   : uneven_seconds(table, chip, query, clocks, model);
 }
@@ -221,7 +247,7 @@ double capped(const MeasuredTable& table, const Position& position, const Analyt
 
 // All that a table's kernels do, where its axes begin no farther behind them than `reach`.
 std::optional<Cost> whole_cost(const MeasuredTable& table, const AnalyticModel& chip, const CostQuery& query,
-                               Clocks clocks, double reach = kReach) {
+                               Clocks clocks, double reach = kAnywhere) {
   const Shape shape = loaded_shape(query);
   if (!table.speaks_of(query, shape)) return {};
   const bool nothing = profile_key(ProfileKey::kRows, query.kind, shape) <= 0;
@@ -305,7 +331,7 @@ std::optional<Cost> MeasuredTables::of_any_storage(const AnalyticModel& chip, co
 std::optional<Cost> MeasuredTables::told(const AnalyticModel& chip, const CostQuery& query,
                                          Clocks clocks) const {
   if (const auto cost = told_within(kNear, own_, chip, query, clocks)) return cost;
-  return told_within(kReach, tables_.size(), chip, query, clocks);
+  return told_within(kAnywhere, tables_.size(), chip, query, clocks);
 }
 
 std::optional<Cost> MeasuredTables::told_within(double reach, std::size_t first, const AnalyticModel& chip,
