@@ -157,7 +157,7 @@ class Machine {
   bool goes_on(std::int32_t lane, std::int32_t op) const;
   void report(const LaneState& lane, const Live& live);
   static Chips::Use use_of(const LaneState& lane, const Live& live);  // of the cores that its op holds
-  void release_cores(const LaneState& lane, const Live& live, Chips::Use use);
+  void release_cores(LaneState& lane, const Live& live, Chips::Use use);
   void spread(std::int32_t rank_class);
   void complete(std::int32_t slot);
 

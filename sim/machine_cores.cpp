@@ -1,5 +1,6 @@
 // Which cores an op has from its beginning to its end.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "sim/machine.h"
@@ -18,10 +19,12 @@ Chips::Use Machine::use_of(const LaneState& lane, const Live& live) {
   return live.use->ops[lane.op].communicates ? Chips::Use::kCommunication : Chips::Use::kCompute;
 }
 
-void Machine::release_cores(const LaneState& lane, const Live& live, Chips::Use use) {
-  if (lane.cores == 0) return;
+// From the beginning the lane has none: who is granted them may end at once, and spread what it leaves.
+void Machine::release_cores(LaneState& lane, const Live& live, Chips::Use use) {
+  const int cores = std::exchange(lane.cores, 0);
+  if (cores == 0) return;
   grants_.clear();
-  chips_.release(chip_of_class_[live.rank_class], lane.cores, use, grants_);
+  chips_.release(chip_of_class_[live.rank_class], cores, use, grants_);
   if (!grants_.empty()) {
     const std::vector<Chips::Grant> granted = grants_;
     for (const Chips::Grant& grant : granted) hold(grant.holder, grant.cores);

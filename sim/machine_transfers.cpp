@@ -130,7 +130,6 @@ void Machine::end_posting(std::int32_t index) {
   LaneState& lane = lanes_[index];
   const std::int32_t meeting = std::exchange(lane.meeting, -1);
   release_cores(lane, live_on(lane), Chips::Use::kPosting);
-  lane.cores = 0;
   end_part(meeting);
 }
 

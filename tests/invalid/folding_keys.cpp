@@ -66,6 +66,16 @@ TEST_CASE("chunks of attention end with the rows of a context rank") {
         "not a multiple of the 3000 of mixtral-8x22b (changed)");
 }
 
+TEST_CASE("as many nodes as a token may use hold the experts that it uses") {
+  CHECK(
+      refusal(kTraining, {{"/model", "mixtral-8x22b"},
+                          {"/plan/ep/degree", "8"},
+                          {"/plan/tp/expert", "8"},
+                          {"/plan/ep/nodes_per_token", "1"}}) ==
+      "s.json: --set /plan/ep/nodes_per_token: 1 of 8 groups of 1 experts do not hold the 2 that a token of "
+      "mixtral-8x22b uses");
+}
+
 TEST_CASE("layers that share keys and values are not trained") {
   check(
       kTraining, "/model", R"({"base": "qwen3-30b-a3b", "kv_share": 2})",

@@ -4,6 +4,7 @@
 #include "hw/catalog.h"
 #include "sim/traffic/library_cores.h"
 #include "tests/laws/small_world.h"
+#include "tests/process.h"
 
 using namespace moebius;
 
@@ -173,4 +174,22 @@ TEST_CASE("what a library copies goes through the memory that others use") {
                 {}});
   const double gathered = 2 * 512e6 * 7 / 8 / seconds_of(both, 0);  // bytes a second in and out
   CHECK(seconds_of(both, 1) == Approx(kGemm * (1 + gathered / rate)).epsilon(0.1));
+}
+
+// Experts that two ranks share, all on each pair: dispatch has nowhere to send to, and ends when it has its
+// cores.
+TEST_CASE("an exchange that ends as it begins leaves its cores to no product that has ended") {
+  const test::Scratch scratch;
+  const std::string scenario = scratch.write("s.json", R"({
+    "moebius": 1, "kind": "training", "name": "shared experts", "model": {"base": "qwen3-30b-a3b", "layers": 2},
+    "cluster": {"pools": [{"name": "a", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 1}],
+                "fabric": {"type": "rail-optimised-clos", "nic": "400 Gb/s"}},
+    "plan": {"tp": {"expert": 2}, "dp": {"zero": 3},
+             "overlap": {"dispatch_combine": true, "communication_sms": 20}},
+    "workload": {"sequence_length": 1024, "global_batch": 16}})");
+  for (const std::string detail : {"alpha-beta", "fluid"}) {
+    const auto run = test::run_moebius("run " + scenario + " --detail " + detail);
+    INFO(run.err);
+    CHECK(run.exit_code == 0);
+  }
 }

@@ -1,7 +1,8 @@
 // Attention whose products, softmax and dropout are kernels of their own (kAttention, kAttentionGrad with k >
 // 0), as it was before fused kernels: the scores go through memory between them. Over all keys, masked ones
 // too. kAttention has further outputs, kAttentionGrad takes them as further inputs: the probabilities
-// [m,heads*kv] and, k = 2, what dropout leaves of them and its mask (8 bits).
+// [m,heads*kv] (of packed sequences as many as their own pairs) and, k = 2, what dropout leaves of them and
+// its mask (8 bits).
 #pragma once
 
 #include "workloads/cost/cost_source.h"

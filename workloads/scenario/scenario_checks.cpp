@@ -9,6 +9,7 @@
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/training_job_keys.h"
+#include "workloads/training/layers/lowering.h"
 #include "workloads/training/pipeline/pipeline.h"
 
 namespace moebius {
@@ -181,7 +182,7 @@ class TrainingChecks {
     require(problem.empty(), "/workload/experts/popularity", "{}", problem);
   }
 
-  // A limit on nodes is a limit on groups of experts, one group a node.
+  // A limit on nodes is one on groups of experts, which hold all that a token uses.
   void nodes_per_token() const {
     if (plan_.nodes_per_token == 0) return;
     const char* at = "/plan/ep/nodes_per_token";
@@ -199,6 +200,16 @@ class TrainingChecks {
             model_.experts.active, model_.id);
     require(model_.experts.routed % nodes == 0, at, "the {} experts of {} do not spread evenly over {} nodes",
             model_.experts.routed, model_.id, nodes);
+    require(per_node % plan_.expert_tp == 0, at,
+            "{} ranks that share an expert do not stand together on nodes of {}", plan_.expert_tp, per_node);
+    const ExpertGroups groups = expert_groups(plan_, model_.experts, per_node);
+    require(groups.all == model_.experts.groups || plan_.expert_ranks() % per_node == 0, at,
+            "the experts of a node are a group: {} ranks do not fill nodes of {}", plan_.expert_ranks(),
+            per_node);
+    const int held = model_.experts.routed / groups.all;
+    require((model_.experts.active + groups.active - 1) / groups.active <= held, at,
+            "{} of {} groups of {} experts do not hold the {} that a token of {} uses", groups.active,
+            groups.all, held, model_.experts.active, model_.id);
   }
 
   void batch() const {

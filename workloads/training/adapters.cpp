@@ -59,6 +59,20 @@ bool Adapters::beside(Role matrix) const {
   return any() && target && std::find(targets.begin(), targets.end(), *target) != targets.end();
 }
 
+bool has_adapters(const Model& model, int layer, const Adapters& adapters) {
+  Sides sides(adapters);
+  add_attention(model, sides);
+  const Experts& experts = model.experts;
+  if (!model.is_moe_layer(layer)) {
+    sides.add_mlp(model, model.dense_width, Role::kGateUp, Role::kDown);
+  } else {
+    if (experts.shared_width > 0)
+      sides.add_mlp(model, experts.shared_width, Role::kSharedGateUp, Role::kSharedDown);
+    sides.add_mlp(model, experts.width, Role::kExpertGateUp, Role::kExpertDown);
+  }
+  return sides.sum > 0;
+}
+
 AdapterCount count_adapters(const Model& model, const Adapters& adapters) {
   Sides dense(adapters), expert(adapters);
   const Experts& experts = model.experts;

@@ -29,6 +29,9 @@ struct Adapters {
   bool beside_experts() const { return beside(Role::kExpertGateUp) || beside(Role::kExpertDown); }
 };
 
+// Whether adapters stand beside a matrix of the layer.
+bool has_adapters(const Model& model, int layer, const Adapters& adapters);
+
 // Parameters of a model's adapters, and those that a token is multiplied by.
 struct AdapterCount {
   double all = 0, of_token = 0;

@@ -239,3 +239,31 @@ TEST_CASE("a stage of frozen layers joins the norm with nothing, and updates not
     CHECK(squares == 3);
   }
 }
+
+// Three dense layers stand before the first adapters, on ranks of the pipeline of their own: what one rank
+// would not run in reverse no rank does, and no gradient is sent to them.
+TEST_CASE("gradients go down to the first adapter of the model, in whichever stage it stands") {
+  for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kZbH1}) {
+    TrainingJob job = adapted(small_job(), {AdapterTarget::kExpertUp});
+    job.model.first_dense = 3;
+    job.plan.schedule = kind;
+    const int products = count(job, OpKind::kGemmDgrad), cores = count(job, OpKind::kAttentionGrad);
+    REQUIRE(products > 0);
+    job.plan.pp = 4;
+    job.plan.layers = {1, 1, 1, 1};
+    CHECK(count(job, OpKind::kGemmDgrad) == products);
+    CHECK(count(job, OpKind::kAttentionGrad) == cores);
+    each_op(job, [](const Fragment&, const Op& op) {
+      CHECK(op.lane != Lane::kSendBackward);
+      CHECK(op.lane != Lane::kRecvBackward);
+    });
+    job.model.first_dense = 2;  // from the last stage to the one before
+    int sent = 0, received = 0;
+    each_op(job, [&](const Fragment&, const Op& op) {
+      sent += op.lane == Lane::kSendBackward;
+      received += op.lane == Lane::kRecvBackward;
+    });
+    CHECK(sent == 1);
+    CHECK(received == 1);
+  }
+}

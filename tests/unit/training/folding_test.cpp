@@ -1,11 +1,13 @@
 // Experts that several ranks share, and what travels where keys are not gathered.
 #include <cstdlib>
+#include <utility>
 
 #include <catch2/catch.hpp>
 
 #include "tests/cross/small_training.h"
 #include "workloads/schedule/context_part.h"
 #include "workloads/schedule/work.h"
+#include "workloads/training/layers/lowering.h"
 
 namespace moebius {
 namespace {
@@ -132,6 +134,29 @@ TEST_CASE("tokens of a model without groups keep to as many nodes as the plan sa
   CHECK(nodes_of_all() > 16);
   job.plan.nodes_per_token = 1;
   CHECK(nodes_of_all() == 16);
+}
+
+// 32 experts in 8 groups, of which a token uses 4. A limit that they keep to anyway changes nothing; else the
+// experts of a node are a group where the model's are larger, or where as many of them as a token may use lie
+// on so many nodes.
+TEST_CASE("a limit on nodes is one on groups of experts wherever these stand") {
+  const Experts experts{.routed = 32, .active = 4, .groups = 8, .active_groups = 4};
+  const auto groups = [&](int ep, int nodes_per_token, int devices) {
+    TrainingPlan plan;
+    plan.ep = ep;
+    plan.nodes_per_token = nodes_per_token;
+    const ExpertGroups found = expert_groups(plan, experts, devices);
+    return std::pair(found.all, found.active);
+  };
+  CHECK(groups(8, 0, 8) == std::pair(8, 4));
+  CHECK(groups(8, 1, 8) == std::pair(8, 4));   // one node
+  CHECK(groups(16, 2, 8) == std::pair(8, 4));  // two of two
+  CHECK(groups(16, 1, 8) == std::pair(2, 1));  // four groups on a node, as many as a token uses
+  CHECK(groups(32, 3, 8) == std::pair(8, 3));  // six groups on three nodes
+  CHECK(groups(32, 4, 4) == std::pair(8, 4));  // a group a node
+  CHECK(groups(32, 2, 4) == std::pair(8, 2));
+  CHECK(groups(32, 4, 2) == std::pair(16, 4));  // four groups stand on eight nodes
+  CHECK(groups(32, 8, 2) == std::pair(8, 4));
 }
 
 // Liu et al. 2023, section 3: keys and values of a member, 2 * s/n * d elements, go n - 1 hops forward; in

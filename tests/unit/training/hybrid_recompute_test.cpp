@@ -1,6 +1,7 @@
 // Hybrid recomputation: what is computed again under a budget.
 #include <catch2/catch.hpp>
 
+#include "hw/document.h"
 #include "state_of_job.h"
 #include "tests/process.h"
 
@@ -80,6 +81,25 @@ TEST_CASE("hybrid recomputation chooses among what a stage computes in reverse")
   CHECK(run.exit_code == 0);
 }
 
+// Where nothing fits, hybrid recomputation does what whole layers do, and passes come in the same order.
+TEST_CASE("a V of stages that compute all again is laid out by what that takes") {
+  const test::Scratch scratch;
+  const std::string scenario = scratch.write("s.json", R"({
+    "moebius": 1, "kind": "training", "name": "hybrid", "model": {"base": "qwen3-30b-a3b", "layers": 16},
+    "cluster": {"pools": [{"name": "a", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 1}],
+                "fabric": {"type": "rail-optimised-clos", "nic": "400 Gb/s"}},
+    "plan": {"pp": {"degree": 4, "schedule": "zb-v"}, "ep": {"degree": 2}, "dp": {"zero": 1}, "memory": "report"},
+    "workload": {"sequence_length": 4096, "global_batch": 32, "micro_batch": 1}})");
+  const auto seconds = [&](const std::string& recompute) {
+    const auto run = test::run_moebius(
+        "run " + scenario + " --detail alpha-beta --json --set '/plan/recompute=" + recompute + "'");
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    return parse_document(run.out, "report").root.find("step_time_s")->number;
+  };
+  CHECK(seconds(R"({"policy": "hybrid", "budget": "1 MB"})") == seconds(R"({"policy": "full"})"));
+}
+
 // The two stages of a rank do not fill most at the same moment: judged one by one they would be refused.
 TEST_CASE("several stages of a rank share one budget, which their sum may exceed") {
   for (const PipelineKind kind : {PipelineKind::kZbV, PipelineKind::kDualPipeV, PipelineKind::kInterleaved}) {
@@ -115,6 +135,54 @@ TEST_CASE("a budget that whole layers do not fit in is an error that names it") 
   const auto hybrid = memory_of(job);
   job.plan.recompute = RecomputePolicy::kFull;
   CHECK(hybrid.peak.value == memory_of(job).peak.value);
+}
+
+// A forward pass beside a backward pass fills less than before it.
+TEST_CASE("pairs of one stage fill a budget as they stand beside each other") {
+  TrainingJob job = hybrid_job();
+  job.model.layers = 8;
+  job.plan.pp = 2;
+  job.plan.overlap_two_batch = true;
+  job.workload.global_batch = 32;
+  const auto peak = [&] { return Training(job).memory({1e9}).peak().value; };
+  const double keeps = peak();
+  job.plan.recompute = RecomputePolicy::kFull;
+  const double least = peak();
+  REQUIRE(least < keeps);
+  job.plan.recompute = RecomputePolicy::kHybrid;
+  job.plan.recompute_budget = {least};
+  CHECK(peak() <= least);
+  job.plan.recompute_budget = {keeps};
+  CHECK(peak() == keeps);
+}
+
+// One expert takes nearly all tokens' first choice in the second step.
+TEST_CASE("hybrid recomputation keeps to its budget where later steps draw fuller experts") {
+  for (const PipelineKind kind : {PipelineKind::k1F1B, PipelineKind::kInterleaved}) {
+    TrainingJob job = hybrid_job();
+    job.plan.schedule = kind;
+    if (kind == PipelineKind::kInterleaved) job.plan.pp = job.plan.chunks = 2;
+    std::map<int, std::vector<double>> even, skewed;
+    for (int layer = 0; layer < job.model.layers; ++layer) {
+      even[layer].assign(job.model.experts.routed, 1);
+      skewed[layer] = even[layer];
+      skewed[layer].front() = 100;
+    }
+    job.workload.popularity.kind = PopularityKind::kRecorded;
+    job.workload.popularity.recorded = std::make_shared<const RecordedLoads>(std::vector{even, skewed});
+    job.workload.steps = 2;
+    const auto peak = [&] { return Training(job).memory({1e9}).peak().value; };
+    const double keeps = peak();
+    job.plan.recompute = RecomputePolicy::kFull;
+    const double least = peak();
+    REQUIRE(least < keeps);
+    job.plan.recompute = RecomputePolicy::kHybrid;
+    for (const double share : {0.5, 0.75, 0.9}) {
+      CAPTURE(static_cast<int>(kind), share);
+      job.plan.recompute_budget = {least + share * (keeps - least)};
+      CHECK(peak() <= job.plan.recompute_budget.value);
+    }
+  }
 }
 
 // What is missing is not always a microbatch's part of what is too much: another moment may be the peak then.

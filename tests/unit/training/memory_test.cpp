@@ -7,6 +7,7 @@
 #include "small_job.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
+#include "workloads/training/packing.h"
 
 using namespace moebius;
 
@@ -152,6 +153,25 @@ TEST_CASE("unfused attention keeps the probabilities and dropout what it leaves 
   CHECK(activations() - flash == 2 * scores);
   job.workload.dropout = 0.1;
   CHECK(activations() - flash == 5 * scores + layers * 2 * b * s * job.model.hidden);
+}
+
+// Two bytes of each pair of each head: of the longest microbatch, one under way at a time.
+TEST_CASE("unfused attention of packed sequences keeps the scores of their own lengths") {
+  TrainingJob job = small_job();
+  job.plan.dp = job.plan.ep = 1;
+  job.workload.lengths = SequenceLengths{.law = LengthLaw::kUniform, .least = 1, .most = 32};
+  job.workload.global_batch = 6;
+  const auto activations = [&] { return by_kind(Training(job).memory({1e9}), MemoryKind::kActivations); };
+  const double flash = activations();
+  job.plan.attention = AttentionKernels::kUnfused;
+  std::int64_t most = 0;
+  for (int i = 0; i < 6; ++i) {
+    std::int64_t pairs = 0;
+    for (const BatchSequence& sequence : pack(job.workload, {0, i})->sequences)
+      pairs += std::int64_t{sequence.count} * sequence.count;
+    most = std::max(most, (pairs + 31) / 32 * 32);
+  }
+  CHECK(activations() - flash == 2.0 * job.model.layers * job.model.heads * static_cast<double>(most));
 }
 
 namespace {

@@ -46,6 +46,13 @@ TEST_CASE("of groups that fit and are split the largest is named") {
   CHECK(found.front().find("in expert groups of 6") != std::string::npos);
 }
 
+// Tensor groups of 6 and expert groups of the same ranks.
+TEST_CASE("ranks of two kinds of groups of one size are counted once") {
+  const auto found = sentences(plan_by_tensors(6, 4, 6), 4);
+  REQUIRE(found.size() == 1);
+  CHECK(found.front().find("12 of 24 ranks are in tensor groups of 6") == 0);
+}
+
 // Groups of 6 on nodes of 8: six devices of each node.
 TEST_CASE("devices that keep groups together are the first ones that they fill of each domain") {
   const TrainingPlan plan = plan_by_tensors(1, 24, 6);

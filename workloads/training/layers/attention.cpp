@@ -76,6 +76,15 @@ std::int64_t write_scores(LayerWriter& writer, const Scores& scores, std::vector
   return 2;
 }
 
+// Keys of which a row keeps scores: of packed sequences each row those of its own.
+std::int64_t scored_keys(const LayerWriter& writer, const CoreReach& reach, std::int64_t rows) {
+  if (reach.batch < 0) return reach.keys;
+  std::int64_t scores = 0;
+  for (const BatchSequence& sequence : writer.builder().fragment().batches[reach.batch]->sequences)
+    scores += std::int64_t{sequence.count} * sequence.count;
+  return (scores + rows - 1) / rows;
+}
+
 TensorId write_core(LayerWriter& writer, const CoreHeads& heads, TensorId q, TensorId k, TensorId v) {
   const bool cut = writer.plan().cp > 1;
   if (cut && writer.plan().context == ContextKind::kRing) return write_ring_core(writer, heads, {q, k, v});
@@ -170,7 +179,8 @@ std::pair<TensorId, TensorId> emit_core(LayerWriter& writer, const CoreHeads& he
       builder.transient(m, std::int64_t{heads.query} * heads.v_dim, DType::kBf16, Role::kAttention);
   const TensorId lse = builder.transient(m, heads.query, DType::kFp32, Role::kAttention);
   std::vector<TensorId> outputs{o, lse};
-  const std::int64_t kernels = write_scores(writer, {m, heads.query * reach.keys}, outputs);
+  const std::int64_t kernels =
+      write_scores(writer, {m, heads.query * scored_keys(writer, reach, m)}, outputs);
   writer.emit({.kind = OpKind::kAttention,
                .role = Role::kAttention,
                .batch = reach.batch,

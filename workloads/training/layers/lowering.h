@@ -111,6 +111,14 @@ std::int64_t tokens_per_rank(const LoweringInput& input);
 // (TrainingPlan::cut_messages): the rows of `member`, as many as the op says.
 void cut_message(Op& send, const TrainingPlan& plan, int member);
 
+// The groups between which a token chooses first, so that its experts stand on no more nodes than the plan
+// says.
+struct ExpertGroups {
+  int all = 1, active = 1;
+};
+// `devices`: of a node.
+ExpertGroups expert_groups(const TrainingPlan& plan, const Experts& experts, int devices);
+
 // Most copies that one expert takes of the tokens of one rank: the plan's capacity times the mean, rounded up
 // (Fedus et al., Switch Transformer, equation 3); 0: no limit.
 int capacity_of(const TrainingPlan& plan, const Experts& experts, std::int64_t tokens);

@@ -50,7 +50,7 @@ void Reverse::run() {
 
 // Where the next stage stands on the same rank, its backward pass leaves the gradient in memory.
 void Reverse::take_handed_gradient() {
-  if (stage_.slice.has_head || stage_.next != GroupRole::kNone) return;
+  if (stage_.slice.has_head || stage_.next != GroupRole::kNone || !wanted_[forward_.sent]) return;
   const Tensor& x = fragment().tensors[forward_.sent];
   add_gradient(forward_.sent, builder().add({.scope = Scope::kMicrobatch,
                                              .memory = MemoryKind::kActivations,
@@ -62,7 +62,8 @@ void Reverse::take_handed_gradient() {
 }
 
 void Reverse::hand_gradient_on() {
-  if (stage_.slice.has_embedding || stage_.previous != GroupRole::kNone) return;
+  if (stage_.slice.has_embedding || stage_.previous != GroupRole::kNone || !wanted_[forward_.received])
+    return;
   const TensorId dx = gradient(forward_.received);
   Tensor& tensor = builder().tensor(dx);
   CHECK(tensor.scope == Scope::kFragment, std::string("the gradient of a stage's input is not its own"));
@@ -196,12 +197,21 @@ bool Reverse::sees_share_of_tokens(TensorId forward_operand) const {
          fragment().tensors[forward_operand].rows == tokens_per_rank(input_);
 }
 
-// What trained parameters lead to, and what came from the stage before, which has some of its own.
+// Whether stages before this one have anything trained: of adapters the first layers may have none.
+bool Reverse::trains_before() const {
+  const Adapters& adapters = input_.workload->adapters;
+  for (int layer = 0; adapters.any() && layer < stage_.slice.first_layer; ++layer)
+    if (has_adapters(*input_.model, layer, adapters)) return true;
+  return !adapters.any();
+}
+
+// What trained parameters lead to, and what came from stages before that have some.
 void Reverse::find_wanted() {
   wanted_.assign(fragment().tensors.size(), false);
-  if (forward_.received != kNoTensor) wanted_[forward_.received] = true;
+  const bool before = trains_before();
+  if (forward_.received != kNoTensor) wanted_[forward_.received] = before;
   for (const Op& op : fragment().ops) {
-    bool leads = op.kind == OpKind::kRecv;
+    bool leads = before && op.kind == OpKind::kRecv;
     for (int i = 0; i < op.num_inputs; ++i) leads = leads || wanted_[in(op, i)] || is_trained(in(op, i));
     for (int i = 0; leads && i < op.num_outputs; ++i) wanted_[out(op, i)] = true;
   }
@@ -228,7 +238,8 @@ bool Reverse::needs_gradient(TensorId forward_tensor) const {
 
 // Below the first adapter of a model nothing runs in reverse.
 bool Reverse::leads_to_trained(const Op& op) const {
-  bool leads = op.num_outputs == 0;  // a message
+  if (op.num_outputs == 0) return wanted_[in(op, 0)];  // a message
+  bool leads = false;
   for (int i = 0; i < op.num_outputs; ++i) leads = leads || wanted_[out(op, i)];
   return leads;
 }

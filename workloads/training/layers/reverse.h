@@ -89,6 +89,7 @@ class Reverse {
   bool is_whole(TensorId forward_weight) const;
   bool needs_gradient(TensorId forward_tensor) const;
   bool leads_to_trained(const Op& op) const;
+  bool trains_before() const;
   bool sees_share_of_tokens(TensorId forward_operand) const;
 
   std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs,

@@ -167,23 +167,18 @@ class StageWriter {
   // `gathered`: as experts see it that several ranks share, with the tokens of all of them.
   RoutePtr route(int layer, int gathered = 1) {
     const Experts& experts = model().experts;
-    const int nodes = plan().nodes_per_token;
-    const int ranks_per_node = std::max(1, input_.ranks_per_node / plan().expert_tp);
-    // Where a model has no groups of its own, the experts of a node are one.
-    const bool by_node = nodes > 0 && experts.groups == 1;
-    const int groups = by_node ? (plan().ep + ranks_per_node - 1) / ranks_per_node : experts.groups;
-    const int active_groups = by_node ? nodes : experts.active_groups;
+    const ExpertGroups groups = expert_groups(plan(), experts, input_.ranks_per_node);
     return routes_.get({.seed = input_.workload->seed,
                         .step = stage_.step,
                         .microbatch = stage_.microbatch,
                         .layer = layer,
                         .popularity = input_.workload->popularity,
                         .ranks = plan().ep,
-                        .ranks_per_node = ranks_per_node,
+                        .ranks_per_node = std::max(1, input_.ranks_per_node / plan().expert_tp),
                         .experts = experts.routed,
                         .active = experts.active,
-                        .groups = groups,
-                        .active_groups = nodes > 0 ? std::min(nodes, active_groups) : active_groups,
+                        .groups = groups.all,
+                        .active_groups = groups.active,
                         .tokens = static_cast<int>(tokens()),
                         .capacity = capacity_of(plan(), experts, tokens()),
                         .gathered = gathered});
@@ -352,6 +347,22 @@ void cut_message(Op& send, const TrainingPlan& plan, int member) {
   if (plan.message_parts() == 1) return;
   send.shape.k = plan.message_parts();
   send.shape.kv = member * send.shape.m;
+}
+
+// A model's own groups, where those that a token uses stand on so few nodes anyway. Else the experts of a
+// node are one, unless as many nodes hold more of the model's groups than it lets a token use, or these stand
+// on several nodes and it uses fewer.
+ExpertGroups expert_groups(const TrainingPlan& plan, const Experts& experts, int devices) {
+  const int most = plan.nodes_per_token, of_node = std::max(1, devices / plan.expert_tp);
+  const int nodes = (plan.ep + of_node - 1) / of_node;
+  const bool within_nodes = experts.groups % nodes == 0;  // no group stands on two
+  const int of_group =
+      within_nodes ? 1
+                   : (nodes + experts.groups - 1) / experts.groups + (nodes % experts.groups == 0 ? 0 : 1);
+  if (most == 0 || most >= std::min(nodes, experts.active_groups * of_group))
+    return {experts.groups, experts.active_groups};
+  if (within_nodes && most * (experts.groups / nodes) > experts.active_groups) return {experts.groups, most};
+  return {nodes, experts.groups == 1 ? most : std::min(most, experts.active_groups)};
 }
 
 int capacity_of(const TrainingPlan& plan, const Experts& experts, std::int64_t tokens) {

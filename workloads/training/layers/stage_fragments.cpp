@@ -43,6 +43,10 @@ bool FragmentStore::fixed_routes() const {
   return input_.workload->popularity.kind == PopularityKind::kBalanced || input_.model->experts.routed == 0;
 }
 
+bool FragmentStore::scores_differ() const {
+  return packs() && input_.plan->attention == AttentionKernels::kUnfused;
+}
+
 std::vector<RoutePtr> FragmentStore::routes_of(const Fragment& fragment, int step, int microbatch) {
   std::vector<RoutePtr> routes;
   for (const RoutePtr& route : fragment.routes) {

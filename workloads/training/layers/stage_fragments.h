@@ -40,7 +40,8 @@ class FragmentStore {
   const StagePlacement& placement() const { return placement_; }
   const ExpertLoads& loads() const { return loads_; }  // of what was lowered so far
 
-  bool fixed_routes() const;  // one draw for all steps, layers and microbatches
+  bool fixed_routes() const;   // one draw for all steps, layers and microbatches
+  bool scores_differ() const;  // whole scores stand in memory, of sequences of each microbatch's own lengths
   // The routes of a fragment as another step, and where these differ another microbatch, draws them.
   std::vector<RoutePtr> routes_of(const Fragment& fragment, int step, int microbatch);
 
@@ -66,14 +67,16 @@ class FragmentStore {
   // Of hybrid recomputation: what this stage computes again, settled when it is first asked for.
   std::shared_ptr<const RecomputeChoice> recompute_of(const StageSpec& stage);
   int rank_of(const StageSpec& stage) const;  // of the pipeline
-  std::vector<Pass> passes_of(const StageSpec& stage) const { return passes_of_rank(rank_of(stage)); }
-  std::vector<Pass> passes_of_rank(int rank) const;
+  const std::vector<Pass>& passes_of(const StageSpec& stage) { return passes_of_rank(rank_of(stage)); }
+  const std::vector<Pass>& passes_of_rank(int rank);  // in one step
   const std::vector<int>& chunks_of_update(int rank);
   StageFragments lower_with_optimizer(const StageSpec& stage);
   // Of several stages of a rank: all of them at once.
   using Choices = std::map<int, std::shared_ptr<const RecomputeChoice>>;  // by stage
   Choices choices_of_rank(const StageSpec& stage);
-  Bytes peak_of_rank(const StageSpec& stage, Choices choices) const;
+  FragmentStore trial_of(Choices choices) const;
+  Bytes peak_of_rank(const StageSpec& stage, Choices choices);  // by the loads that this stage draws
+  Bytes peak_of_run(const StageSpec& stage, Choices choices);   // by those of all steps and microbatches
   FragmentPtr freeze(FragmentBuilder& builder, const std::set<std::uint32_t>& away) const;
   std::set<std::uint32_t> away_of(const ForwardPass& forward) const;
   std::set<std::uint32_t> weights_before(const StageSpec& stage);
@@ -92,6 +95,7 @@ class FragmentStore {
   std::map<int, double> counted_;                                    // by step
   std::map<int, int> heaviest_;                                      // likewise, of replicas that are folded
   std::map<int, std::shared_ptr<const RecomputeChoice>> recompute_;  // by stage
+  std::shared_ptr<const std::vector<std::vector<Pass>>> passes_;     // by rank, once they are asked for
   std::map<Place, FragmentPtr> optimizers_;
   std::map<int, std::vector<int>> chunks_of_update_;  // by rank
   std::map<Halves, FragmentPtr> pairs_;

@@ -10,19 +10,31 @@
 
 #include "hw/error.h"
 #include "workloads/training/layers/stage_fragments.h"
+#include "workloads/training/pipeline/two_batch.h"
 #include "workloads/training/state/away_state.h"
 #include "workloads/training/state/hybrid_recompute.h"
 #include "workloads/training/state/optimizer.h"
+#include "workloads/training/state/run_memory.h"
 
 namespace moebius {
 namespace {
 
-// What one chunk of a rank adds to its memory in a step: its own passes, its halves of pairs, its optimizer.
-std::vector<MemoryPass> memory_passes(const std::vector<Pass>& passes, const StageFragments& of, int chunk) {
+constexpr int kCorrections = 4;  // of a budget, by what a run fills beyond it; with the last, of nothing
+
+// What one chunk of a rank adds to its memory in a step: its own passes, pairs or its halves of them, its
+// optimizer.
+ClassMemory memory_of_chunk(const std::vector<Pass>& passes, const StageFragments& of, int chunk) {
   std::vector<MemoryPass> all;
+  FragmentPtr pair, last_pair;
   for (const Pass& pass : passes) {
     const bool mine = pass.part.chunk == chunk;
     const bool reverses = pass.runs_backward() && pass.backward_part().chunk == chunk;
+    if (pass.kind == PassKind::kPair && mine && reverses) {
+      FragmentPtr& both = pass.last ? last_pair : pair;
+      if (!both) both = overlap(pass.last ? *of.last_backward : *of.backward, *of.forward);
+      all.push_back({both.get(), 0, 1});
+      continue;
+    }
     const bool whole = pass.kind == PassKind::kBackward || pass.kind == PassKind::kPair;
     if (pass.runs_forward() && mine) all.push_back({of.forward.get(), 1});
     if (reverses && whole) all.push_back({(pass.last ? of.last_backward : of.backward).get(), -1});
@@ -31,7 +43,7 @@ std::vector<MemoryPass> memory_passes(const std::vector<Pass>& passes, const Sta
       all.push_back({(pass.last ? of.last_weights : of.weights).get(), -1});
     if (pass.kind == PassKind::kOptimizer) all.push_back({of.optimizer.get(), 0});
   }
-  return all;
+  return memory_of_passes(all);
 }
 
 using Choices = std::map<int, std::shared_ptr<const RecomputeChoice>>;  // by stage
@@ -99,6 +111,7 @@ class RankRecompute {
   }
 
   void weigh() {
+    if (least_ > 0) return;
     for (StageOfRank& of : stages_) {
       of.kept = of.hybrid->cost_of(of.spec, nullptr).peak.value;
       of.least = of.hybrid->cost_of(of.spec, full_).peak.value;
@@ -139,29 +152,50 @@ std::shared_ptr<const RecomputeChoice> FragmentStore::recompute_of(const StageSp
     recompute_.merge(choices_of_rank(stage));
     return recompute_.at(stage.stage);
   }
-  const std::vector<Pass> passes = passes_of(stage);
+  const std::vector<Pass>& passes = passes_of(stage);
   HybridRecompute hybrid(
       plan, [this](const StageSpec& spec) { return lower_with_optimizer(spec); },
-      [&](const StageFragments& of) { return memory_passes(passes, of, stage.chunk); });
-  return recompute_[stage.stage] = hybrid.choose(stage);
+      [&](const StageFragments& of) { return memory_of_chunk(passes, of, stage.chunk); });
+  std::shared_ptr<const RecomputeChoice> choice = hybrid.choose(stage);
+  // Weighed by the loads of this draw. Where others fill more, again for a budget that is as much smaller.
+  Bytes weighed = plan.recompute_budget;
+  for (int i = 0; i < kCorrections && !fixed_routes(); ++i) {
+    const Bytes over = peak_of_run(stage, {{stage.stage, choice}}) - plan.recompute_budget;
+    if (over.value <= 0) break;
+    weighed = i + 1 < kCorrections ? weighed - over : Bytes{};
+    auto next = hybrid.choose(stage, weighed);
+    if (next == choice) break;
+    choice = std::move(next);
+  }
+  return recompute_[stage.stage] = std::move(choice);
 }
 
 FragmentStore::Choices FragmentStore::choices_of_rank(const StageSpec& stage) {
-  const std::vector<Pass> passes = passes_of(stage);
+  const std::vector<Pass>& passes = passes_of(stage);
   std::vector<StageOfRank> stages;
   for (int chunk = 0; chunk < placement_.chunks(); ++chunk) {
     StageSpec spec = spec_of(rank_of(stage), stage.shard, chunk);
     spec.step = stage.step, spec.microbatch = stage.microbatch;
     spec.packed = stage.packed, spec.counted_tokens = stage.counted_tokens;
     const auto lower = [this](const StageSpec& of) { return lower_with_optimizer(of); };
-    const auto passes_with = [&passes, chunk](const StageFragments& of) {
-      return memory_passes(passes, of, chunk);
+    const auto memory_with = [&passes, chunk](const StageFragments& of) {
+      return memory_of_chunk(passes, of, chunk);
     };
-    stages.push_back({spec, std::make_unique<HybridRecompute>(*input_.plan, lower, passes_with)});
+    stages.push_back({spec, std::make_unique<HybridRecompute>(*input_.plan, lower, memory_with)});
   }
   const auto peak_of = [&](const Choices& choices) { return peak_of_rank(stage, choices); };
   const Bytes budget = input_.plan->recompute_budget;
-  Choices best = RankRecompute(std::move(stages), peak_of, input_.plan->offload.activations).choose(budget);
+  RankRecompute rank(std::move(stages), peak_of, input_.plan->offload.activations);
+  Choices best = rank.choose(budget);
+  Bytes weighed = budget;
+  for (int i = 0; i < kCorrections && !fixed_routes(); ++i) {
+    const Bytes over = peak_of_run(stage, best) - budget;
+    if (over.value <= 0) break;
+    weighed = i + 1 < kCorrections ? weighed - over : Bytes{};
+    Choices next = rank.choose(weighed);
+    if (next == best) break;
+    best = std::move(next);
+  }
   const Bytes peak = peak_of(best);
   if (peak > budget && input_.plan->keeps_to_budget)
     throw run_error(
@@ -171,14 +205,27 @@ FragmentStore::Choices FragmentStore::choices_of_rank(const StageSpec& stage) {
   return best;
 }
 
-// As the run will have it: pairs and the optimizer of all stages are one fragment each.
-Bytes FragmentStore::peak_of_rank(const StageSpec& stage, Choices choices) const {
+FragmentStore FragmentStore::trial_of(Choices choices) const {
   FragmentStore trial(input_, slices_);
   trial.routes_ = routes_;
+  trial.passes_ = passes_;
   trial.recompute_ = std::move(choices);
+  return trial;
+}
+
+Bytes FragmentStore::peak_of_run(const StageSpec& stage, Choices choices) {
+  const std::vector<Pass>& passes = passes_of(stage);
+  FragmentStore trial = trial_of(std::move(choices));
+  return memory_of_run(trial, *input_.workload, {rank_of(stage), stage.shard, &passes, {}}).peak;
+}
+
+// As the run will have it: pairs and the optimizer of all stages are one fragment each.
+Bytes FragmentStore::peak_of_rank(const StageSpec& stage, Choices choices) {
+  const std::vector<Pass>& all = passes_of(stage);
+  FragmentStore trial = trial_of(std::move(choices));
   std::vector<FragmentPtr> held;
   std::vector<MemoryPass> passes;
-  for (Pass pass : passes_of(stage)) {
+  for (Pass pass : all) {
     pass.part.microbatch = pass.backward.microbatch = 0;
     held.push_back(trial.get(rank_of(stage), stage.shard, stage.step, pass));
     const int change = (pass.runs_forward() ? 1 : 0) - (pass.writes_weights() ? 1 : 0);
@@ -200,9 +247,13 @@ int FragmentStore::rank_of(const StageSpec& stage) const {
   return rank;
 }
 
-std::vector<Pass> FragmentStore::passes_of_rank(int rank) const {
-  const int microbatches = input_.workload->num_microbatches(*input_.plan);
-  return pipeline_passes(pipeline_spec(*input_.plan, microbatches))[rank];
+const std::vector<Pass>& FragmentStore::passes_of_rank(int rank) {
+  if (!passes_) {
+    const int microbatches = input_.workload->num_microbatches(*input_.plan);
+    passes_ = std::make_shared<const std::vector<std::vector<Pass>>>(
+        pipeline_passes(pipeline_spec(*input_.plan, microbatches)));
+  }
+  return (*passes_)[rank];
 }
 
 }  // namespace moebius

@@ -97,6 +97,26 @@ class Probes {
     return slowest;
   }
 
+  // With what hybrid recomputation chooses for each stage where passes come in the order for seconds `kept`.
+  std::vector<StageSeconds> chosen_seconds(const std::vector<StageSlice>& slices,
+                                           const std::vector<StageSeconds>& kept) {
+    plan_.stage_seconds = kept;
+    plan_.keeps_to_budget = false;
+    FragmentStore store(lowering_, slices);
+    std::vector<StageSeconds> seconds;
+    for (int stage = 0; stage < placement_.stages(); ++stage) {
+      const auto fragment = [&](PassKind kind) {
+        return store.get(rank_of(stage), {}, 0, {.kind = kind, .part = {chunk_of(stage), 1}});
+      };
+      Probe probe;
+      probe.fragments.forward = fragment(PassKind::kForward);
+      probe.fragments.inputs = fragment(PassKind::kBackwardInput);
+      probe.fragments.weights = fragment(PassKind::kBackwardWeight);
+      seconds.push_back(split_seconds(probe, stage));
+    }
+    return seconds;
+  }
+
   double room(int rank) const {
     double least = 0;
     for (const Pool* pool : pools_of(rank)) {
@@ -259,7 +279,8 @@ std::vector<StageSeconds> stage_seconds(const SlicingInput& input, const std::ve
   std::vector<StageSeconds> seconds;
   for (int stage = 0; stage < static_cast<int>(slices.size()); ++stage)
     seconds.push_back(probes.split_seconds(probes.of(slices[stage], stage), stage));
-  return seconds;
+  const bool hybrid = input.plan.recompute == RecomputePolicy::kHybrid;
+  return hybrid ? probes.chosen_seconds(slices, seconds) : seconds;
 }
 
 namespace {

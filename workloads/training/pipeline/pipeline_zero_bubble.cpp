@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <array>
-#include <limits>
+#include <functional>
 #include <optional>
+#include <queue>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -56,9 +59,10 @@ class VClock {
   }
 
   void run() {
-    const std::size_t all = std::size_t{6} * microbatches_;
-    while (std::any_of(passes_.begin(), passes_.end(), [&](const auto& of) { return of.size() < all; })) {
-      for (int rank = 0; rank < ranks_; ++rank) {
+    const std::size_t all = std::size_t{6} * microbatches_ * ranks_;
+    for (int rank = 0; rank < ranks_; ++rank) may_start_.insert(rank);
+    while (started_ < all) {
+      for (const int rank : std::exchange(may_start_, {})) {
         if (!running_[rank]) start(rank);
       }
       end_next();
@@ -76,6 +80,7 @@ class VClock {
                                               : weights_[stage];
   }
   int stage_of(int rank, const Pass& pass) const { return placement_.stage_of(rank, pass.part.chunk); }
+  int rank_of(int stage) const { return stage < ranks_ ? stage : 2 * ranks_ - 1 - stage; }
 
   double duration(PassKind kind, int stage) const {
     const StageSeconds& of = seconds_[stage];
@@ -122,7 +127,7 @@ class VClock {
     for (const Pass& wanted : rules_.preference) {
       const int stage = stage_of(rank, wanted), other = before(wanted.kind, stage);
       if (other < 0 || !is_due(rank, wanted.kind, stage)) continue;
-      const int there = other < ranks_ ? other : 2 * ranks_ - 1 - other;
+      const int there = rank_of(other);
       const std::optional<Pass>& runs = running_[there];
       if (runs && runs->kind == wanted.kind && stage_of(there, *runs) == other &&
           done(wanted.kind, other) == done(wanted.kind, stage) && ends_[there] - now_ < longest)
@@ -140,21 +145,27 @@ class VClock {
       running_[rank] = Pass{wanted.kind, {wanted.part.chunk, done(wanted.kind, stage)}};
       ends_[rank] = now_ + takes;
       passes_[rank].push_back(*running_[rank]);
+      due_.push({ends_[rank], rank});
+      ++started_;
       return;
     }
   }
 
-  // All that end at the next time at which something does.
+  // All that end at the next time at which something does. Whoever ran it may start another pass, and so may
+  // who has the same microbatch next.
   void end_next() {
-    double next = std::numeric_limits<double>::infinity();
-    for (int rank = 0; rank < ranks_; ++rank)
-      if (running_[rank]) next = std::min(next, ends_[rank]);
-    CHECK(next < std::numeric_limits<double>::infinity(), fmt::format("nothing can run at {}", now_));
-    now_ = next;
-    for (int rank = 0; rank < ranks_; ++rank) {
-      if (!running_[rank] || ends_[rank] > now_) continue;
-      ++done(running_[rank]->kind, stage_of(rank, *running_[rank]));
+    CHECK(!due_.empty(), fmt::format("nothing can run at {}", now_));
+    now_ = due_.top().first;
+    while (!due_.empty() && due_.top().first <= now_) {
+      const int rank = due_.top().second;
+      due_.pop();
+      const PassKind kind = running_[rank]->kind;
+      const int stage = stage_of(rank, *running_[rank]);
+      ++done(kind, stage);
       running_[rank].reset();
+      may_start_.insert(rank);
+      if (kind == PassKind::kForward && stage + 1 < 2 * ranks_) may_start_.insert(rank_of(stage + 1));
+      if (kind == PassKind::kBackwardInput && stage > 0) may_start_.insert(rank_of(stage - 1));
     }
   }
 
@@ -165,6 +176,10 @@ class VClock {
   std::vector<int> forwards_, backwards_, weights_;  // so many have ended, by stage
   std::vector<std::optional<Pass>> running_;         // by rank
   std::vector<double> ends_;
+  using End = std::pair<double, int>;                               // when, rank
+  std::priority_queue<End, std::vector<End>, std::greater<>> due_;  // of what runs
+  std::set<int> may_start_;                                         // ranks
+  std::size_t started_ = 0;                                         // passes
   std::vector<std::vector<Pass>> passes_;
   double now_ = 0;
 };

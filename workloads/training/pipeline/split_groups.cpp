@@ -47,6 +47,7 @@ Split largest_split(const Cluster& cluster, const Layout& layout) {
       const auto [domain, several] = domains_of(cluster, layout, group);
       if (!several || size > domain) continue;
       if (size > largest.size) largest = {name, size, 0, domain};
+      if (name != largest.name) continue;  // as large: the same ranks may stand in both
       largest.ranks += rank_class.size();
       largest.domain = std::min(largest.domain, domain);
     }

@@ -86,7 +86,7 @@ RecomputeCost HybridRecompute::cost_of(const StageSpec& stage,
                                        const std::shared_ptr<const RecomputeChoice>& choice) {
   const StageFragments fragments = lowered(stage, choice);
   const double kept = known_ ? known_->kept_seconds : 0;
-  return {memory_of_passes(passes_(fragments)).peak, seconds_of(fragments).total() - kept};
+  return {memory_(fragments).peak, seconds_of(fragments).total() - kept};
 }
 
 std::vector<HybridRecompute::Item> HybridRecompute::items_of(const StageSpec& stage) {
@@ -193,7 +193,7 @@ std::shared_ptr<const RecomputeChoice> HybridRecompute::with_fewer_copies(
 }
 
 std::shared_ptr<const RecomputeChoice> HybridRecompute::fitting(const StageSpec& stage, Bytes budget) {
-  if (!kept_) kept_ = memory_of_passes(passes_(lowered(stage, nullptr)));
+  if (!kept_) kept_ = memory_(lowered(stage, nullptr));
   if (kept_->peak <= budget) return nullptr;
   const Known& all = known(stage);
   std::shared_ptr<const RecomputeChoice> best;

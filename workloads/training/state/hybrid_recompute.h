@@ -31,10 +31,10 @@ struct RecomputeCost {
 class HybridRecompute {
  public:
   using Lower = std::function<StageFragments(const StageSpec&)>;
-  using PassesOf = std::function<std::vector<MemoryPass>(const StageFragments&)>;
+  using MemoryOf = std::function<ClassMemory(const StageFragments&)>;  // of a step
 
-  HybridRecompute(const TrainingPlan& plan, Lower lower, PassesOf passes)
-      : plan_(plan), lower_(std::move(lower)), passes_(std::move(passes)) {}
+  HybridRecompute(const TrainingPlan& plan, Lower lower, MemoryOf memory)
+      : plan_(plan), lower_(std::move(lower)), memory_(std::move(memory)) {}
 
   // Null: everything is kept. Throws run_error where whole layers do not fit in the plan's budget either.
   std::shared_ptr<const RecomputeChoice> choose(const StageSpec& stage);
@@ -65,7 +65,7 @@ class HybridRecompute {
 
   const TrainingPlan& plan_;
   Lower lower_;
-  PassesOf passes_;
+  MemoryOf memory_;
   // What no budget changes, computed once where anything is computed again.
   struct Known {
     double kept_seconds = 0;  // of the reverse pass when everything is kept

@@ -21,9 +21,11 @@ class Steps {
       : store_(store), work_(work), run_(run) {
     const bool alike = (store.fixed_routes() || !work.popularity.per_microbatch) && !work.lengths;
     for (Pass pass : *run.passes) {
-      // The first forward pass of a step may gather what the others find.
-      pass.part.microbatch = alike ? std::min(pass.part.microbatch, 1) : 0;
-      pass.backward.microbatch = 0;
+      // The first forward pass of a step may gather what the others find. Scores are those of the first step.
+      if (!store.scores_differ()) {
+        pass.part.microbatch = alike ? std::min(pass.part.microbatch, 1) : 0;
+        pass.backward.microbatch = 0;
+      }
       held_.push_back(store.get(run.rank, run.shard, work.first_step, pass));
     }
   }
