@@ -82,6 +82,7 @@ struct RunArguments {
   RealRun real;
   bool explain = false, json = false;
 
+  bool carries_out() const { return executor == ExecutorKind::kHost || executor == ExecutorKind::kCuda; }
   SimOptions simulation() const {
     const NetworkDetail level = detail.value_or(NetworkDetail::kFluid);
     return {level, driver.value_or(level == NetworkDetail::kNative ? Driver::kSimGrid : Driver::kPlain)};
@@ -130,10 +131,6 @@ Advice advice_on(const Outcome& outcome, RunArguments arguments) {
   return advise(outcome, read, executor_of(ExecutorKind::kSim, arguments));
 }
 
-bool carries_out(ExecutorKind kind) {
-  return kind == ExecutorKind::kHost || kind == ExecutorKind::kCuda;
-}
-
 // Options that go with other executors: what they say would not be done.
 void require_meant(const RunArguments& arguments) {
   if (arguments.executor != ExecutorKind::kCuda)
@@ -142,7 +139,7 @@ void require_meant(const RunArguments& arguments) {
   if (arguments.executor != ExecutorKind::kEmulate)
     require_unset(arguments.device, "--device: expected --executor emulate: nothing else measures on one");
   const std::string network = arguments.detail ? "--detail" : arguments.driver ? "--driver" : "";
-  if (carries_out(arguments.executor))
+  if (arguments.carries_out())
     require_unset(network, network + ": expected --executor sim or emulate: nothing else is simulated");
 }
 
@@ -150,14 +147,14 @@ int run_body(const RunArguments& arguments) {
   require_meant(arguments);
   require_apart("--dump", arguments.dump, arguments.scenario.file);
   Job job = arguments.scenario.read();
-  if (carries_out(arguments.executor) && job.is_service()) carry_out(job);
+  if (arguments.carries_out() && job.is_service()) carry_out(job);
   if (arguments.json && lacks_memory(job)) print(unfit_json(job.scenario, *job.memory));
   require_fit(job);
   require_network(job, arguments.simulation(), arguments.detail.has_value(), arguments.driver.has_value());
   if (arguments.explain) keep_ops(job.scenario);
   if (arguments.executor != ExecutorKind::kSim || arguments.explain || !arguments.dump.empty())
     require_schedule(job);
-  if (!carries_out(arguments.executor)) require_nothing_computed(job, arguments.real);
+  if (!arguments.carries_out()) require_nothing_computed(job, arguments.real);
   const auto made = require_run_directory(arguments.out);  // before the work
   // From here the schedule is decided and the devices can hold it.
   Hooks hooks{.wants_spans = arguments.explain || !arguments.out.empty()};
@@ -279,7 +276,7 @@ ChosenExecutor many_runs(bool by_any) {
     options.push_back(choice("--executor", arguments->executor, kExecutors,
                              "who carries out each run: sim (default), host, cuda, emulate"));
   const auto means = [arguments] {
-    require_unset(carries_out(arguments->executor) && arguments->detail ? "--detail" : "",
+    require_unset(arguments->carries_out() && arguments->detail ? "--detail" : "",
                   "--detail: expected --executor sim or emulate: nothing else is simulated");
     return name_of(kExecutors, arguments->executor) + " " +
            name_of(network_details(), arguments->simulation().detail);

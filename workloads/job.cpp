@@ -10,6 +10,7 @@
 #include "hw/profile.h"
 #include "workloads/checkpoint/checkpoint.h"
 #include "workloads/crosscheck/virtual_machine.h"
+#include "workloads/job_steps.h"
 #include "workloads/measured_stacks.h"
 #include "workloads/reinforcement_phases.h"
 #include "workloads/report/report.h"
@@ -147,52 +148,12 @@ Job read_job(const std::string& file, const Changes& changes, const Library& lib
 
 namespace {
 
-// A step of one of a cluster's jobs.
-std::unique_ptr<Job> step_of(const Place& at, const std::string& path, const Library& library) {
-  const auto file = std::filesystem::path(at.file).parent_path() / path;  // beside the file that names it
-  auto step = std::make_unique<Job>(read_job(file.string(), {}, library));
-  if (!step->training)
-    throw input_error(fmt::format("{}: expected a training scenario, found {}", file.string(),
-                                  to_string(step->scenario.kind)));
-  step->scenario.timeline.detail = Detail::kNone;
-  step->is_phase = true;
-  require_fit(*step);
-  return step;
-}
-
 std::function<std::unique_ptr<Job>()> reader_of(Document document, bool unfold, const std::string& data) {
   const auto changed = std::make_shared<const Document>(std::move(document));
   return [=] {
     return std::make_unique<Job>(
         read_job(*changed, {.sets = {}, .seed = {}, .unfold = unfold}, Library(data)));
   };
-}
-
-// A checkpoint is of the model whose steps are simulated.
-void take_state(const Job& step, const Document& document, std::size_t number, ClusterJob& job) {
-  const Model& model = step.scenario.model;
-  if (!job.model.empty() && job.model != model.id)
-    place_at(document, fmt::format("/jobs/{}/model", number))
-        .fail(fmt::format("expected the model of its scenario, \"{}\", or none, found \"{}\"", model.id,
-                          job.model));
-  if (job.state.value <= 0) job.state = {job.bytes_per_parameter * count_parameters(model).total()};
-}
-
-// What it takes of the cluster is what its step was simulated on.
-void stand_alike(const Job& step, const Scenario& scenario, const Document& document, std::size_t number) {
-  const Pool& nodes = scenario.cluster->pools.front();
-  const int held = scenario.operations->plan.jobs[number].nodes * nodes.node.accelerators;
-  int devices = 0;
-  for (const Pool& pool : step.scenario.cluster->pools) {
-    devices += pool.devices();
-    if (pool.accelerator.id != nodes.accelerator.id)
-      place_at(document, fmt::format("/jobs/{}/scenario", number))
-          .fail(fmt::format("expected a scenario on \"{}\", found one on \"{}\"", nodes.accelerator.id,
-                            pool.accelerator.id));
-  }
-  if (devices != held)
-    place_at(document, fmt::format("/jobs/{}/nodes", number))
-        .fail(fmt::format("expected nodes with the {} devices of its scenario, found {}", devices, held));
 }
 
 }  // namespace
@@ -206,14 +167,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
       check_shapes(document, job.scenario, library);
       job.read_shape = shape_reader(document, job.scenario, library);
     }
-    const std::vector<std::string>& paths = job.scenario.operations->job_scenarios;
-    for (std::size_t i = 0; i < paths.size(); ++i) {
-      const Place at = place_at(document, fmt::format("/jobs/{}/scenario", i));
-      job.steps.push_back(paths[i].empty() ? nullptr : step_of(at, paths[i], library));
-      if (!job.steps.back()) continue;
-      take_state(*job.steps.back(), document, i, job.scenario.operations->plan.jobs[i]);
-      stand_alike(*job.steps.back(), job.scenario, document, i);
-    }
+    read_job_steps(document, library, job);
     return job;
   }
   if (job.scenario.resume) go_on_from_checkpoint(job.scenario);

@@ -53,8 +53,6 @@ TEST_CASE("queues and shapes that do not fit together are refused at their key")
            "/queueing/power_caps/0/from: expected a time before the end after 30 d, found 30 d"},
           {"/queueing/shapes/0/replicas", "3",
            R"(/queueing/shapes/0/replicas: "replicas" counts only with class "inference")"},
-          {"/queueing/shapes/0/elastic", "false",
-           R"(/queueing/shapes/0/least: "least" counts only with elastic true)"},
           {"/queueing/shapes/6/elastic", "true",
            R"(/queueing/shapes/6/elastic: expected false for class "inference", whose replicas have one size)"},
           {"/queueing/queues/1/name", "pretraining",
@@ -69,6 +67,8 @@ TEST_CASE("queues and shapes that do not fit together are refused at their key")
   // Two quotas together are said at the line of both.
   CHECK_THAT(refusal("study/cluster-10000-cards-30-days.json", "/queueing/queues/0/quota", "0.6"),
              Catch::Contains("/queueing/queues: expected quotas of at most 1 together, found 1.15"));
+  check("study/cluster-10000-cards-30-days.json", "/queueing/shapes/0/elastic", "false",
+        R"(/queueing/shapes/0/least: "least" counts only with elastic true)");
 }
 
 TEST_CASE("what no pool holds is refused with what it has") {
@@ -107,14 +107,13 @@ TEST_CASE("shapes whose scenarios are not what they say are refused before anyth
              Catch::StartsWith("--set /queueing/shapes/0/scenario: ") &&
                  Catch::EndsWith("jobs/nope.json: expected a file, found none"));
   CHECK(
-      refusal_of_shapes(
-          {{"/queueing/shapes/0/class", "inference"},
-           {"/queueing/shapes/0/elastic", "false"},
-           {"/queueing/shapes/0/sizes", R"([{"cards": 64}])"}}) ==
+      refusal_of_shapes({{"/queueing/shapes/0/class", "inference"},
+                         {"/queueing/shapes/0/elastic", "false"},
+                         {"/queueing/shapes/0/sizes", R"([{"cards": 64}])"}}) ==
       R"(/queueing/shapes/0/scenario: expected a scenario of kind "serving" for class "inference", found "training")");
   CHECK(
-      refusal_of_shapes(
-          {{"/queueing/shapes/0/class", "sft"}, {"/queueing/shapes/0/scenario", "jobs/serve-qwen3-30b.json"}}) ==
+      refusal_of_shapes({{"/queueing/shapes/0/class", "sft"},
+                         {"/queueing/shapes/0/scenario", "jobs/serve-qwen3-30b.json"}}) ==
       R"(--set /queueing/shapes/0/scenario: expected a scenario of kind "training" for class "sft", found "serving")");
   CHECK(
       refusal_of_shapes({{"/queueing/shapes/0/scenario", "cluster-loads.study.json"}}) ==

@@ -247,8 +247,7 @@ void ClusterRun::detect(int job) {
   if (run.lost_nodes == 0 && random_.unit() < plan_.checkpoint.triggered) {
     // Every rank saves what it holds; of the step under way a part is done again.
     const Time part = time_from_seconds(random_.unit() * run.job->step.seconds());
-    run.progress.back_to(
-        std::max(run.progress.saved(), run.progress.done() - std::min(part, run.progress.done())));
+    run.progress.back_by(part);
     run.progress.save_now();
     steps.push_back({TimeItem::kCheckpoint, run.costs.load});
   } else if (plan_.checkpoint.policy == CheckpointPolicy::kMemory && run.lost_nodes <= 1) {

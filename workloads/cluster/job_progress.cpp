@@ -18,7 +18,7 @@ Time scaled(Time time, double factor) {
   return {static_cast<std::int64_t>(std::floor(static_cast<double>(time.ns) * factor))};
 }
 
-constexpr std::size_t kLatest = 64;  // that storage keeps, whatever their distance
+constexpr std::size_t kLatest = 64;                // that storage keeps, whatever their distance
 constexpr Time kNever{4'000'000'000'000'000'000};  // longer than any course, so that sums with it fit
 
 }  // namespace
@@ -153,6 +153,10 @@ void JobProgress::back_to(Time done) {
   done_ = done;
   in_peers_ = std::min(in_peers_, done);
   while (stored_.back() > done) drop_last();
+}
+
+void JobProgress::back_by(Time part) {
+  back_to(std::max(std::max(in_peers_, stored_.back()), done_ - std::min(part, done_)));
 }
 
 void JobProgress::back_to_storage() {

@@ -2,7 +2,6 @@
 // went.
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -34,11 +33,11 @@ class JobProgress {
   void back_to_storage();
   void back_to_peers();     // or to storage, whichever is later
   void back_to(Time done);  // at most what is done
+  void back_by(Time part);  // but not behind what storage or peers hold
   // Back to the last state in storage of not more than so much work: what came later is wrong.
   void back_before(Time done);
   void save_now();  // what is done is in storage, and where peers take copies they have it too
   void forget_peers() { in_peers_ = {}; }  // its nodes are others, or others hold its parts
-  Time saved() const { return std::max(in_peers_, stored_.back()); }  // work that storage or peers hold
   // What it goes on with can be had from peers' memory; else storage alone has it.
   bool peers_hold_it() const { return in_peers_.ns > 0 && in_peers_ >= done_; }
 

@@ -13,7 +13,6 @@
 #include "workloads/training/pipeline/pipeline.h"
 
 namespace moebius {
-
 namespace {
 
 const Value* child(const Value& value, std::string_view key) {
@@ -185,31 +184,31 @@ class TrainingChecks {
   // A limit on nodes is one on groups of experts, which hold all that a token uses.
   void nodes_per_token() const {
     if (plan_.nodes_per_token == 0) return;
+    const Experts& experts = model_.experts;
     const char* at = "/plan/ep/nodes_per_token";
     const int per_node = scenario_.cluster->pools.front().node.accelerators;
     const int nodes = (plan_.expert_ranks() + per_node - 1) / per_node;
     require(plan_.nodes_per_token <= nodes, at,
             "{} nodes per token, but an expert-parallel group of {} ranks stands on {}",
             plan_.nodes_per_token, plan_.expert_ranks(), nodes);
-    require(model_.experts.groups > 1 || nodes == 1 || plan_.expert_ranks() % per_node == 0, at,
+    require(experts.groups > 1 || nodes == 1 || plan_.expert_ranks() % per_node == 0, at,
             "the experts of a node are a group of {}, which has none of its own: {} ranks do not fill nodes "
             "of {}",
             model_.id, plan_.expert_ranks(), per_node);
-    require(model_.experts.active % plan_.nodes_per_token == 0, at,
+    require(experts.active % plan_.nodes_per_token == 0, at,
             "{} nodes per token do not divide the {} experts that a token of {} uses", plan_.nodes_per_token,
-            model_.experts.active, model_.id);
-    require(model_.experts.routed % nodes == 0, at, "the {} experts of {} do not spread evenly over {} nodes",
-            model_.experts.routed, model_.id, nodes);
+            experts.active, model_.id);
+    require(experts.routed % nodes == 0, at, "the {} experts of {} do not spread evenly over {} nodes",
+            experts.routed, model_.id, nodes);
     require(per_node % plan_.expert_tp == 0, at,
             "{} ranks that share an expert do not stand together on nodes of {}", plan_.expert_tp, per_node);
-    const ExpertGroups groups = expert_groups(plan_, model_.experts, per_node);
-    require(groups.all == model_.experts.groups || plan_.expert_ranks() % per_node == 0, at,
-            "the experts of a node are a group: {} ranks do not fill nodes of {}", plan_.expert_ranks(),
-            per_node);
-    const int held = model_.experts.routed / groups.all;
-    require((model_.experts.active + groups.active - 1) / groups.active <= held, at,
+    const ExpertGroups groups = expert_groups(plan_, experts, per_node);
+    require(groups.all == experts.groups || plan_.expert_ranks() % per_node == 0, at,
+            "experts of a node are a group: {} ranks fill no nodes of {}", plan_.expert_ranks(), per_node);
+    const int held = experts.routed / groups.all;
+    require((experts.active + groups.active - 1) / groups.active <= held, at,
             "{} of {} groups of {} experts do not hold the {} that a token of {} uses", groups.active,
-            groups.all, held, model_.experts.active, model_.id);
+            groups.all, held, experts.active, model_.id);
   }
 
   void batch() const {
@@ -238,9 +237,9 @@ class TrainingChecks {
             "sequences of {} tokens are longer than the {} positions that {} has learned", length,
             model_.learned_positions, model_.id);
     const std::int64_t parts = std::int64_t{plan_.cp} * (plan_.sequence_parallel ? plan_.tp : 1);
-    require(scenario_.training.sequence_length % parts == 0, "/workload/sequence_length",
-            "{} tokens are not a multiple of cp {} x tp {} = {}", scenario_.training.sequence_length,
-            plan_.cp, plan_.sequence_parallel ? plan_.tp : 1, parts);
+    require(length % parts == 0, "/workload/sequence_length",
+            "{} tokens are not a multiple of cp {} x tp {} = {}", length, plan_.cp,
+            plan_.sequence_parallel ? plan_.tp : 1, parts);
   }
 
   // Submissions, and the tokens and copies that one route draws, are counted in 32 bits.

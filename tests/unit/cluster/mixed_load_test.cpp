@@ -38,7 +38,8 @@ TEST_CASE("lengths that are drawn far apart, and overstated, fit into clocks") {
   QueuePlan plan = plan_of(20'000);
   plan.shapes[0].sigma = 4;
   plan.load.overestimate = 100;
-  for (const Time duration : {kMonth, Time{999'993'600'000'000'000}}) {  // the longest that a scenario may say
+  for (const Time duration :
+       {kMonth, Time{999'993'600'000'000'000}}) {  // the longest that a scenario may say
     for (const DrawnJob& job : draw_load(plan, duration, 7)) {
       REQUIRE(job.work.ns > 0);
       REQUIRE(job.estimate >= job.work);

@@ -140,8 +140,7 @@ void QueueRun::detected(QueuedRun& run) {
     if (!run.lost_memory && random_.unit() < checkpoint.triggered) {
       const double step = costs_of(run.shape, run.pool, run.size).interval.seconds();
       const double part = std::min(random_.unit() * run.reference, step);
-      run.progress->back_to(
-          std::max(run.progress->saved(), before - std::min(time_from_seconds(part), before)));
+      run.progress->back_by(time_from_seconds(part));
       run.progress->save_now();
       takes += costs_of(run.shape, run.pool, run.size).checkpoint.load;
     } else if (checkpoint.policy == CheckpointPolicy::kMemory && run.broken_nodes <= 1) {
