@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "workloads/cost/roofline.h"
 #include "workloads/cost/serving_ops.h"
 #include "workloads/cost/windowed_attention.h"
 
@@ -66,6 +67,7 @@ std::optional<Cost> checked_rows_cost(const CostSource& source, const AnalyticMo
   }
   if (cost.seconds < of_one.seconds) cost = of_one;
   if (cost.seconds > apart.seconds) cost = apart;
+  cost.seconds = std::max(cost.seconds, roofline(model.engine().chip, query).seconds());
   cost.memory_bytes = as_heads.memory_bytes;
   // Another kernel than those that were measured.
   if (cost.origin == Origin::kMeasured || cost.origin == Origin::kInterpolated)

@@ -229,7 +229,8 @@ Position MeasuredTable::locate(OpKind kind, const Shape& shape) const {
       // Behind the last point kernels go on as they do there, so that it is no farther than corrections hold.
       const bool behind = value > data_.axes[i].points.back();
       position.distance += behind ? std::min(beyond, kHolds) : beyond;
-      if (value < data_.axes[i].points.front()) position.before += cell.outside;
+      // Experts of few rows have kernels of their own, other products the tile and the weights of more.
+      if (value < data_.axes[i].points.front()) position.before += is_grouped(kind) ? cell.outside : beyond;
     }
     if (cell.low != cell.high) position.exact = false;
     grid_point = grid_point * data_.axes[i].points.size() + cell.low;

@@ -41,7 +41,7 @@ struct Position {
   std::array<Neighbour, kNeighbours> near;
   std::array<Cell, kMostProfileAxes> cells;
   double distance = 0;  // from the nearest site, in logarithms of sizes; from the grid, or in those of times
-  double before = 0;    // before the first points of axes, in logarithms of sizes
+  double before = 0;    // before the first points of axes: of that distance, of experts in sizes
   bool inside = true;   // of the axes and of the box around the sites
   bool exact = true;    // on a site and a grid point that was measured
 };

@@ -167,7 +167,8 @@ TEST_CASE("unfused attention of packed sequences keeps the scores of their own l
   std::int64_t most = 0;
   for (int i = 0; i < 6; ++i) {
     std::int64_t pairs = 0;
-    for (const BatchSequence& sequence : pack(job.workload, {0, i})->sequences)
+    const auto packed = pack(job.workload, {0, i});
+    for (const BatchSequence& sequence : packed->sequences)
       pairs += std::int64_t{sequence.count} * sequence.count;
     most = std::max(most, (pairs + 31) / 32 * 32);
   }

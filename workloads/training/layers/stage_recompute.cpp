@@ -19,7 +19,7 @@
 namespace moebius {
 namespace {
 
-constexpr int kCorrections = 4;  // of a budget, by what a run fills beyond it; with the last, of nothing
+constexpr int kCorrections = 8;  // of a budget, by what a run fills beyond it; with the last, of nothing
 
 // What one chunk of a rank adds to its memory in a step: its own passes, pairs or its halves of them, its
 // optimizer.
@@ -163,9 +163,7 @@ std::shared_ptr<const RecomputeChoice> FragmentStore::recompute_of(const StageSp
     const Bytes over = peak_of_run(stage, {{stage.stage, choice}}) - plan.recompute_budget;
     if (over.value <= 0) break;
     weighed = i + 1 < kCorrections ? weighed - over : Bytes{};
-    auto next = hybrid.choose(stage, weighed);
-    if (next == choice) break;
-    choice = std::move(next);
+    choice = hybrid.choose(stage, weighed);
   }
   return recompute_[stage.stage] = std::move(choice);
 }
@@ -192,9 +190,7 @@ FragmentStore::Choices FragmentStore::choices_of_rank(const StageSpec& stage) {
     const Bytes over = peak_of_run(stage, best) - budget;
     if (over.value <= 0) break;
     weighed = i + 1 < kCorrections ? weighed - over : Bytes{};
-    Choices next = rank.choose(weighed);
-    if (next == best) break;
-    best = std::move(next);
+    best = rank.choose(weighed);
   }
   const Bytes peak = peak_of(best);
   if (peak > budget && input_.plan->keeps_to_budget)
