@@ -26,6 +26,22 @@ BatchPtr equal_batch(std::int64_t count, std::int64_t queries, std::int64_t keys
   return batch;
 }
 
+// Sequences that share so many new tokens, each behind one whose row of what is kept is read.
+BatchPtr batch_with_states(std::int64_t count, std::int64_t tokens) {
+  auto batch = std::make_shared<Batch>();
+  batch->page_tokens = kPageTokens;
+  std::int32_t page = 0;
+  const std::int64_t sharing = std::min(count, tokens);
+  for (std::int32_t i = 0; i < sharing; ++i) {
+    const std::int64_t own = tokens / sharing + (i < tokens % sharing);
+    BatchSequence sequence{i, 1, 1, static_cast<std::int32_t>(own), {}, i};
+    for (std::int64_t room = 0; room < sequence.length(); room += kPageTokens)
+      sequence.pages.push_back(page++);
+    batch->sequences.push_back(std::move(sequence));
+  }
+  return batch;
+}
+
 std::int64_t cache_rows(const Batch& batch) {
   std::int64_t pages = 0;
   for (const BatchSequence& sequence : batch.sequences)
@@ -88,16 +104,12 @@ class BatchOperands {
     return made({matrix(s_.m, heads * s_.n, d_), map}, {matrix(s_.m, heads * s_.v_dim, result_)});
   }
   OpOperands convolution() {
-    made_.batch = equal_batch(sequences_, s_.m / sequences_,
-                              s_.m / sequences_ + 1);  // behind a token: what is kept is read
-    number_states();
+    made_.batch = batch_with_states(sequences_, s_.m);
     return made({matrix(s_.m, s_.n, result_), matrix(s_.n, s_.k, kept_)},
                 {matrix(s_.m, s_.n, result_), in_place(sequences_, (s_.k - 1) * s_.n, result_)});
   }
   OpOperands delta_rule() {
-    made_.batch = equal_batch(sequences_, s_.m / sequences_,
-                              s_.m / sequences_ + 1);  // behind a token: what is kept is read
-    number_states();
+    made_.batch = batch_with_states(sequences_, s_.m);
     const std::int64_t heads = s_.heads, values = heads * s_.v_dim;
     return made({matrix(s_.m, s_.n, result_), matrix(s_.m, 2 * heads, result_), matrix(2, heads, result_)},
                 {matrix(s_.m, values, result_), in_place(sequences_, values * s_.head_dim, DType::kFp32)});
@@ -128,14 +140,6 @@ class BatchOperands {
   }
 
  private:
-  // Each sequence has its row of what is kept.
-  void number_states() {
-    auto batch = std::make_shared<Batch>(*made_.batch);
-    std::int32_t state = 0;
-    for (BatchSequence& sequence : batch->sequences) sequence.state = state++;
-    made_.batch = std::move(batch);
-  }
-
   OpOperands made(std::vector<OperandSpec> inputs, std::vector<OperandSpec> outputs) {
     made_.inputs = std::move(inputs);
     made_.outputs = std::move(outputs);

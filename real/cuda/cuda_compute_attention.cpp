@@ -61,14 +61,7 @@ void attend(DeviceOp& c) {
 }
 
 // Computes the probabilities anew from lse, kept or not.
-void attend_back(DeviceOp& c) {
-  const Attention a = attention_of(c, c.in(1), c.in(2), c.in(3));
-  AttentionGrad grad{.d_o = c.in(0),
-                     .o = c.in(4),
-                     .lse = c.in(5),
-                     .dq = c.out(0, a.q),
-                     .dk = c.out(1, a.k),
-                     .dv = c.out(2, a.v)};
+void attend_back_by_shape(DeviceOp& c, const Attention& a, AttentionGrad grad) {
   if (c.options().tensor_cores && flash_grad_takes(a, grad)) {
     grad.workspace = c.scratch(flash_grad_workspace(a), 1);
     flash_attention_grad(c.stream(), a, grad);
@@ -76,6 +69,46 @@ void attend_back(DeviceOp& c) {
     grad.dot = c.scratch(a.q.rows, a.heads);
     attention_grad(c.stream(), a, grad);
   }
+}
+
+// Sequences one after the other, each by itself, as attend_in_batch() has them.
+void attend_back_in_batch(DeviceOp& c) {
+  const Shape& s = c.shape();
+  const Operand d_o = c.in(0), q = c.in(1), k = c.in(2), v = c.in(3), o = c.in(4), lse = c.in(5);
+  const Operand dq = c.out(0, q), dk = c.out(1, k), dv = c.out(2, v);
+  std::int64_t row = 0;
+  for (const BatchSequence& sequence : c.submission().fragment->batches[c.op().batch]->sequences) {
+    const std::int64_t count = sequence.count;
+    const auto own = [&](const Operand& x) { return x.some_rows(row, count); };
+    const Attention a{.queries = count,
+                      .keys = count,
+                      .heads = s.heads,
+                      .kv_heads = s.kv_heads,
+                      .head_dim = s.head_dim,
+                      .v_dim = s.v_dim,
+                      .window = s.window,
+                      .chunk = count,
+                      .score_scale = c.options().constants.score_scale,
+                      .q = own(q),
+                      .k = own(k),
+                      .v = own(v)};
+    attend_back_by_shape(
+        c, a,
+        {.d_o = own(d_o), .o = own(o), .lse = own(lse), .dq = own(dq), .dk = own(dk), .dv = own(dv)});
+    row += count;
+  }
+}
+
+void attend_back(DeviceOp& c) {
+  if (c.op().batch >= 0) return attend_back_in_batch(c);
+  const Attention a = attention_of(c, c.in(1), c.in(2), c.in(3));
+  attend_back_by_shape(c, a,
+                       {.d_o = c.in(0),
+                        .o = c.in(4),
+                        .lse = c.in(5),
+                        .dq = c.out(0, a.q),
+                        .dk = c.out(1, a.k),
+                        .dv = c.out(2, a.v)});
 }
 
 LatentColumns latent_columns(const Shape& s) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -33,9 +34,16 @@ CudaExecutor::State::State(const Layout& given_layout, Recorder& given_recorder,
   place_ranks();
   if (options.exchange == cuda::ExchangeBy::kOwn) no_nccl = "chosen";
   if (no_nccl.empty() && device_of_rank.back() > 0) nccl = cuda::open_nccl(no_nccl);
-  for (int rank = 0; rank < layout.ranks; ++rank) {
-    threads.emplace_back([this, rank] { guarded(rank, [=, this] { issue_all(rank); }); });
-    threads.emplace_back([this, rank] { guarded(rank, [=, this] { follow_all(rank); }); });
+  try {
+    for (int rank = 0; rank < layout.ranks; ++rank) {
+      threads.emplace_back([this, rank] { guarded(rank, [=, this] { issue_all(rank); }); });
+      threads.emplace_back([this, rank] { guarded(rank, [=, this] { follow_all(rank); }); });
+    }
+  } catch (const std::system_error& error) {
+    end_threads();
+    throw run_error(
+        fmt::format("{} ranks on this machine: each needs two threads, and number {} is refused: {}",
+                    layout.ranks, threads.size() + 1, error.what()));
   }
 }
 
@@ -58,13 +66,17 @@ void CudaExecutor::State::place_ranks() {
   }
 }
 
-CudaExecutor::State::~State() {
+void CudaExecutor::State::end_threads() {
   {
     Monitor::Lock lock(monitor.mutex());
     monitor.stop();
     given.notify_all();
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+CudaExecutor::State::~State() {
+  end_threads();
   // What is still on the device uses memory that goes away now. A device that failed says so here again.
   for (const auto& rank : ranks) {
     for (const cuda::Stream stream : rank->streams) {

@@ -47,6 +47,7 @@ struct CudaExecutor::State {
   };
 
   void place_ranks();
+  void end_threads();
   template <class Life>
   void guarded(int rank, const Life& life);  // a thread: until the run stops or fails
   void issue_all(int rank);

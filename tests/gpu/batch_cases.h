@@ -134,6 +134,28 @@ inline std::vector<OpCase> known_ops_of_batches() {
        {random_operand(94, m, 64), random_operand(95, m, 32), random_operand(96, m, 32)},
        {nothing(m, 64), nothing(m, 4, DType::kFp32)}});
   cases.back().batch = prompts();
+  // Chunks of training that the end of a sequence cuts off: 20 and 12 tokens twice, which are not the mean.
+  const BatchPtr cut = std::make_shared<const Batch>(
+      Batch{0, {{0, 32, 0, 20, {}}, {0, 32, 0, 12, {}}, {1, 32, 0, 20, {}}, {1, 32, 0, 12, {}}}});
+  const Shape shape{
+      .m = 64, .groups = 4, .heads = 4, .kv_heads = 2, .head_dim = 16, .v_dim = 16, .kv = 16};
+  OpCase forward{"attention of cut chunks",
+                 {.kind = OpKind::kAttention, .shape = shape},
+                 {random_operand(140, 64, 64), random_operand(141, 64, 32), random_operand(142, 64, 32)},
+                 {nothing(64, 64), nothing(64, 4, DType::kFp32)}};
+  forward.batch = cut;
+  const OpResults results = execute_both(forward);
+  OpCase back{"attention_grad of cut chunks", {.kind = OpKind::kAttentionGrad, .shape = shape}, {}, {}};
+  back.inputs = {random_operand(143, 64, 64),
+                 forward.inputs[0],
+                 forward.inputs[1],
+                 forward.inputs[2],
+                 {64, 64, DType::kBf16, results.host[0]},
+                 {64, 4, DType::kFp32, results.host[1]}};
+  back.outputs = {nothing(64, 64), nothing(64, 32), nothing(64, 32)};
+  back.batch = cut;
+  cases.push_back(forward);
+  cases.push_back(back);
   const std::int64_t keys = 17 + 9 + 33;
   cases.push_back(
       {"attention of parts of prompts",

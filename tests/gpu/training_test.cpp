@@ -68,6 +68,13 @@ TEST_CASE("one rank with grouped-query attention") {
   check_close(train(job_of(AttentionKind::kGqa, 4)));
 }
 
+TEST_CASE("chunks of attention that the end of a sequence cuts off") {
+  NEEDS_DEVICE();
+  TrainingJob job = job_of(AttentionKind::kGqa, 4);
+  job.model.attention_chunk = 12;  // 12, 12 and 8 tokens: rows that their number does not divide
+  check_close(train(job));
+}
+
 TEST_CASE("shared experts with a gate on two ranks") {
   NEEDS_DEVICE();
   TrainingJob job = job_of(AttentionKind::kGqa, 4);

@@ -48,6 +48,19 @@ TEST_CASE("a grouped op has the rows of each expert that it is asked for") {
   CHECK(one.output(0).size() == 7 * 4);
 }
 
+TEST_CASE("sequences of a recurrence have all rows that are asked for, whatever their number divides") {
+  // 55 tokens of four sequences: 14, 14, 14 and 13; two of three sequences at most have one.
+  for (const OpKind kind : {OpKind::kConvolution, OpKind::kDeltaRule}) {
+    Shape shape = small_shape(kind);
+    shape.m = 55;
+    shape.groups = 4;
+    CHECK(operands_of({.kind = kind, .shape = shape, .dtype = DType::kBf16}).batch->rows() == 55);
+    shape.m = 2;
+    shape.groups = 3;
+    CHECK(operands_of({.kind = kind, .shape = shape, .dtype = DType::kBf16}).batch->rows() == 2);
+  }
+}
+
 TEST_CASE("attention over unequal sequences is an op for each number of keys") {
   const std::vector<std::int32_t> keys{9, 4, 9};
   const Shape shape{.m = 6, .groups = 3, .heads = 1, .kv_heads = 1, .head_dim = 4, .v_dim = 4};
