@@ -129,7 +129,7 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
                                              job.scenario.cluster->variation.power,
                                              boards_of(*job.scenario.cluster, pool, layout)));
       const ClockPower& power = powers->back();
-      engine.facts.idle_watts.push_back(power.most() > 0 ? std::optional(power.idle) : std::nullopt);
+      engine.facts.idle_watts.of_pool.push_back(power.most() > 0 ? std::optional(power.idle) : std::nullopt);
     }
     engine.keepers.push_back(source);
     costs.push_back(source.get());

@@ -73,28 +73,17 @@ void attend_back_by_shape(DeviceOp& c, const Attention& a, AttentionGrad grad) {
 
 // Sequences one after the other, each by itself, as attend_in_batch() has them.
 void attend_back_in_batch(DeviceOp& c) {
-  const Shape& s = c.shape();
   const Operand d_o = c.in(0), q = c.in(1), k = c.in(2), v = c.in(3), o = c.in(4), lse = c.in(5);
   const Operand dq = c.out(0, q), dk = c.out(1, k), dv = c.out(2, v);
   std::int64_t row = 0;
   for (const BatchSequence& sequence : c.submission().fragment->batches[c.op().batch]->sequences) {
     const std::int64_t count = sequence.count;
     const auto own = [&](const Operand& x) { return x.some_rows(row, count); };
-    const Attention a{.queries = count,
-                      .keys = count,
-                      .heads = s.heads,
-                      .kv_heads = s.kv_heads,
-                      .head_dim = s.head_dim,
-                      .v_dim = s.v_dim,
-                      .window = s.window,
-                      .chunk = count,
-                      .score_scale = c.options().constants.score_scale,
-                      .q = own(q),
-                      .k = own(k),
-                      .v = own(v)};
+    Attention a = attention_of(c, own(q), own(k), own(v));
+    a.sequences = 1;
+    a.queries = a.keys = a.chunk = count;
     attend_back_by_shape(
-        c, a,
-        {.d_o = own(d_o), .o = own(o), .lse = own(lse), .dq = own(dq), .dk = own(dk), .dv = own(dv)});
+        c, a, {.d_o = own(d_o), .o = own(o), .lse = own(lse), .dq = own(dq), .dk = own(dk), .dv = own(dv)});
     row += count;
   }
 }

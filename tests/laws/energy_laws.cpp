@@ -35,7 +35,7 @@ Drawn drawn_by(const std::string& chip, const std::vector<std::string>& sets = {
   Drawn drawn;
   drawn.joules = report.metrics.joules();
   drawn.seconds = report.metrics.makespan.seconds();
-  if (!report.facts.idle_watts.empty()) drawn.idle = report.facts.idle_watts.front();
+  drawn.idle = report.facts.idle_watts.of(0);
   drawn.watts = drawn.joules / drawn.seconds / job.scenario.ranks() + drawn.idle.value_or(0);
   return drawn;
 }

@@ -29,6 +29,16 @@ namespace moebius {
 
 struct QueueFigures;
 
+// By pool of a simulated cluster, what a device draws idle; nothing where it is not known what work draws
+// (Metrics::joules_by_class is then without it).
+struct IdleWatts {
+  std::vector<std::optional<double>> of_pool;
+
+  std::optional<double> of(std::size_t pool) const {
+    return pool < of_pool.size() ? of_pool[pool] : std::nullopt;
+  }
+};
+
 struct RunFacts {
   std::string executor, detail;  // "sim", "fluid"
   bool on_cluster = true;        // times are those of the scenario's devices; false: of whatever executed it
@@ -41,9 +51,7 @@ struct RunFacts {
   std::vector<FaultFacts> faults = {};             // that happened in a simulated run
   double wall_s = 0, cpu_s = 0, max_rss_bytes = 0;
   std::int64_t dropped_spans = 0;
-  // By pool of a simulated cluster, what a device draws idle; nothing where it is not known what work draws
-  // (Metrics::joules_by_class is then without it).
-  std::vector<std::optional<double>> idle_watts = {};
+  IdleWatts idle_watts = {};
   std::optional<double> resent_share =
       {};  // packets sent again, for each distinct one; where there are packets
 };

@@ -8,13 +8,11 @@
 
 namespace moebius {
 
-StepTariff step_tariff(const Cluster& cluster, int ranks,
-                       const std::vector<std::optional<double>>& idle_watts) {
+StepTariff step_tariff(const Cluster& cluster, int ranks, const IdleWatts& idle_watts) {
   StepTariff tariff;
   std::size_t index = 0;
   for (const Pool& pool : cluster.pools) {
-    const std::size_t i = index++;
-    const bool draws = i < idle_watts.size() && idle_watts[i];
+    const std::optional<double> idle = idle_watts.of(index++);
     const int used = std::min(ranks, pool.devices()), node = std::max(1, pool.node.accelerators);
     ranks -= used;
     if (used == 0) continue;
@@ -22,7 +20,10 @@ StepTariff step_tariff(const Cluster& cluster, int ranks,
     if (chip.price.value <= 0 && tariff.no_price.empty()) tariff.no_price = chip.id;
     if (chip.power.value <= 0 && tariff.no_power.empty()) tariff.no_power = chip.id;
     tariff.usd_per_hour += used * chip.price.value;
-    (draws ? tariff.idle_watts : tariff.device_watts) += used * (draws ? *idle_watts[i] : chip.power.value);
+    if (idle)
+      tariff.idle_watts += used * *idle;
+    else
+      tariff.device_watts += used * chip.power.value;
     tariff.node_watts += (used + node - 1) / node * pool.node.overhead_power.value;
   }
   return tariff;

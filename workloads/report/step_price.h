@@ -26,9 +26,7 @@ struct StepTariff {
     return device_watts * busy_seconds + (idle_watts + node_watts) * seconds + drawn;
   }
 };
-// `idle_watts`: by pool, as in RunFacts; empty: of no pool.
-StepTariff step_tariff(const Cluster& cluster, int ranks,
-                       const std::vector<std::optional<double>>& idle_watts = {});
+StepTariff step_tariff(const Cluster& cluster, int ranks, const IdleWatts& idle_watts = {});
 
 // Of one step of a training run, with a rollout and scoring where it has them. Nothing where a price or a TDP
 // is not known, where others than the scenario's devices ran, and of the energy of a rollout.

@@ -221,8 +221,7 @@ ServiceFigures carried_figures(const Job& job, const RunFacts& facts, const Metr
     const auto at = static_cast<std::size_t>(job.scenario.service.phases[p].pool);
     const Pool& devices = job.scenario.cluster->pools[at];
     of.tariff.accelerator = "what executed it";
-    if (facts.on_cluster)
-      of.tariff = tariff_of(devices, at < facts.idle_watts.size() ? facts.idle_watts[at] : std::nullopt);
+    if (facts.on_cluster) of.tariff = tariff_of(devices, facts.idle_watts.of(at));
     of.drawn_joules = drawn_on(devices, job, metrics);
     of.experts = job.serving->experts(static_cast<int>(p));
   }

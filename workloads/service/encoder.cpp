@@ -59,8 +59,7 @@ EncoderFigures ServedEncoder::figures(const ServingSystem& system,
   const Pool& pool = job_->scenario.cluster->pools.front();
   figures.pool = pool.name;
   figures.devices = plan_.dp * plan_.tp;
-  const std::vector<std::optional<double>>& idle = engine_.facts.idle_watts;
-  figures.tariff = tariff_of(pool, idle.empty() ? std::nullopt : idle.front());
+  figures.tariff = tariff_of(pool, engine_.facts.idle_watts.of(0));
   figures.drawn_joules = static_cast<double>(figures.run.images) * timer_.joules_per_image();
   const double span = system.span().seconds() * plan_.dp;
   figures.busy = span > 0 ? figures.run.busy.seconds() / span : 0;

@@ -146,11 +146,10 @@ double TimedPool::drawn() const {
 PoolTariff TimedPool::tariff() const {
   const ServingPlan& plan = pool_.phase.plan;
   const std::vector<Pool>& pools = pool_.job->scenario.cluster->pools;
-  const auto of_pool = [&](std::size_t i) {
-    return tariff_of(pools[i], i < idle_watts_.size() ? idle_watts_[i] : std::nullopt);
-  };
-  PoolTariff of = of_pool(0);
-  if (plan.experts_apart()) of = mean_tariff(of, plan.dp, of_pool(pools.size() - 1), plan.apart.ranks);
+  PoolTariff of = tariff_of(pools.front(), idle_watts_.of(0));
+  const std::size_t last = pools.size() - 1;
+  if (plan.experts_apart())
+    of = mean_tariff(of, plan.dp, tariff_of(pools[last], idle_watts_.of(last)), plan.apart.ranks);
   // Caches stand with attention.
   of.tiers_usd_per_hour = tiers_usd_ * (plan.ranks() - plan.apart.ranks) / plan.ranks();
   return of;

@@ -47,7 +47,7 @@ class TimedPool {
   double tiers_usd_ = 0;  // an hour, of a device
   Recorder recorder_;
   StartedExecutor engine_;
-  std::vector<std::optional<double>> idle_watts_;  // of its devices, as in RunFacts
+  IdleWatts idle_watts_;  // of its devices
   ServingJob served_;
   IterationTimer timer_;
   std::optional<Drafter> drafter_;

@@ -48,7 +48,7 @@ PlanScore::PlanScore(SearchGoal goal, const Scenario& scenario, const std::strin
   if (goal != SearchGoal::kTokensPerJoule) return;
   double least = std::numeric_limits<double>::infinity();
   for (const EnergyFloor& floor : energy_floors(scenario, data)) {
-    idle_watts_.push_back(floor.idle_watts);
+    idle_watts_.of_pool.push_back(floor.idle_watts);
     least = std::min(least, floor.joule_per_flop);
   }
   work_joules_ = 6 * active_parameters(scenario.model, CountedTables::kNone) * tokens_ * least;

@@ -29,10 +29,10 @@ class PlanScore {
   double of(double seconds, const Report& report) const;
 
   SearchGoal goal_;
-  double tokens_ = 0;                              // of a step
-  const Cluster* cluster_;                         // the scenario's, which outlives this
-  std::vector<std::optional<double>> idle_watts_;  // by pool, as in RunFacts
-  double work_joules_ = 0;                         // of a step at least, on devices of which it is known
+  double tokens_ = 0;       // of a step
+  const Cluster* cluster_;  // the scenario's, which outlives this
+  IdleWatts idle_watts_;
+  double work_joules_ = 0;  // of a step at least, on devices of which it is known
 };
 
 }  // namespace moebius
