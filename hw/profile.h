@@ -64,6 +64,8 @@ struct HeldOut {
   int rows = 0;  // 0: there were too few to keep any out
   double mean = 0, worst = 0;
   double median = 0, p90 = 0;
+  double bias = 0;                      // the median with its sign: below zero the table is faster
+  std::vector<double> quantiles = {};   // evenly spaced, of ln(told / measured); empty: not kept
   std::vector<HeldOutPart> parts = {};  // may be empty
 };
 

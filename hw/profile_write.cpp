@@ -104,6 +104,9 @@ void write_errors(Out& out, const HeldOut& held_out, const std::vector<RejectedR
                  "\"held_out\": {{\"rows\": {}, \"mean\": {:.4f}, \"median\": {:.4f}, \"p90\": {:.4f}, "
                  "\"worst\": {:.4f}",
                  held_out.rows, held_out.mean, held_out.median, held_out.p90, held_out.worst);
+  if (held_out.rows > 0) fmt::format_to(out, ", \"bias\": {:.4f}", held_out.bias);
+  if (!held_out.quantiles.empty())
+    fmt::format_to(out, ", \"quantiles\": \"{:.3g}\"", fmt::join(held_out.quantiles, " "));
   write_parts(out, held_out.parts);
   fmt::format_to(out, "}},{}", line);
   fmt::format_to(out, "\"rejected\": [");

@@ -106,6 +106,7 @@ SourceErrors errors_of(const TestSources& sources) {
   SourceErrors errors;
   for (const AccuracySource* source : sources) {
     const double weight = 1.0 / static_cast<double>(source->points.size());
+    errors.worst = std::max(errors.worst, source->worst);
     for (const AccuracyPoint& point : source->points) {
       const double error = std::expm1(point.error);
       signed_ones.push_back({error, weight});

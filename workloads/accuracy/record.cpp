@@ -55,17 +55,23 @@ void AccuracyRecord::replace(AccuracySource source) {
   sources.insert(std::find_if(sources.begin(), sources.end(), later), std::move(source));
 }
 
-std::vector<AccuracyPoint> condensed(std::vector<AccuracyPoint> rows) {
-  if (rows.size() <= kMostPoints) return rows;
+void condense(AccuracySource& source) {
+  std::vector<AccuracyPoint> rows = std::move(source.points);
+  if (source.rows == 0) source.rows = static_cast<std::int64_t>(rows.size());
+  if (rows.size() <= kMostPoints) {
+    source.points = std::move(rows);
+    return;
+  }
+  for (const AccuracyPoint& row : rows)
+    source.worst = std::max(source.worst, std::abs(std::expm1(row.error)));
   std::sort(rows.begin(), rows.end(),
             [](const AccuracyPoint& a, const AccuracyPoint& b) { return a.error < b.error; });
   double squares = 0;
   for (const AccuracyPoint& row : rows) squares += row.parts * row.parts;
   const double parts = std::sqrt(squares / static_cast<double>(rows.size()));
-  std::vector<AccuracyPoint> points;
+  source.points.clear();
   for (std::size_t i = 0; i < kMostPoints; ++i)
-    points.push_back({"", rows[(2 * i + 1) * rows.size() / (2 * kMostPoints)].error, parts});
-  return points;
+    source.points.push_back({"", rows[(2 * i + 1) * rows.size() / (2 * kMostPoints)].error, parts});
 }
 
 }  // namespace moebius

@@ -36,6 +36,7 @@ struct AccuracySource {
   std::vector<std::string> chips;  // catalog ids; empty: of no chip
   std::int64_t devices = 0;        // the most that a row has; 0: not told
   std::int64_t rows = 0;           // measured
+  double worst = 0;                // of them, absolute; 0: `points` has it
   std::vector<AccuracyPoint> points = {};  // as many as rows, or their quantiles
 
   std::vector<double> errors() const;
@@ -55,8 +56,9 @@ struct AccuracyRecord {
 
 // More rows than that are kept as so many quantiles.
 inline constexpr std::size_t kMostPoints = 40;
-// Rows as they are, or their quantiles at (i + 1/2) / kMostPoints.
-std::vector<AccuracyPoint> condensed(std::vector<AccuracyPoint> rows);
+// Counts rows where nobody did; of more than kMostPoints, quantiles at (i + 1/2) / kMostPoints stay, and the
+// worst.
+void condense(AccuracySource& source);
 
 AccuracyRecord read_record(const Document& document);  // input_error for what is none
 const AccuracyRecord& shipped_record();

@@ -76,6 +76,7 @@ AccuracySource read_source(Reader reader) {
   source.chips = reader.texts("chips");
   source.devices = reader.integer("devices", kCount, 0);
   source.rows = reader.integer("rows", {1, kCount.high});
+  source.worst = reader.number("worst", {0, 1e6}, 0.0);
   source.points = reader.has("quantiles")
                       ? read_quantiles(reader.text("quantiles"), reader.place_of("quantiles"))
                       : read_points(reader.value("points"), reader.place_of("points"));
@@ -111,6 +112,7 @@ std::string source_text(const AccuracySource& source) {
   if (!source.chips.empty()) json["chips"] = source.chips;
   if (source.devices > 0) json["devices"] = source.devices;
   json["rows"] = source.rows;
+  if (source.worst > 0) json["worst"] = rounded(source.worst);
   const bool errors_alone = std::ranges::all_of(
       source.points, [](const AccuracyPoint& point) { return point.parts == 0 && point.name.empty(); });
   if (errors_alone) {

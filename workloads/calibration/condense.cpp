@@ -118,7 +118,7 @@ HeldOut test_table(const ProfileTable& table, const std::vector<MeasuredRow>& ro
     const Clocks clocks = clocks_of(table, row.microseconds);
     const auto cost = tables.cost(model, query, clocks);
     const double seconds = cost ? cost->seconds : model.estimate(query, clocks).seconds;
-    errors.push_back(std::abs(seconds * 1e6 / row.microseconds - 1));
+    errors.push_back(seconds * 1e6 / row.microseconds - 1);
   }
   return held_out_of(std::move(errors));
 }

@@ -14,6 +14,7 @@
 
 #include "hw/catalog.h"
 #include "workloads/calibration/fit_rules.h"
+#include "workloads/calibration/held_out.h"
 #include "workloads/calibration/kernel_database.h"
 #include "workloads/calibration/power_rows.h"
 #include "workloads/cost/architecture.h"
@@ -92,17 +93,9 @@ void round_energies(ProfilePower& power) {
 // Of rows that the fit did not see.
 HeldOut errors_of(const ProfilePower& power, const std::vector<PowerRow>& rows) {
   std::vector<double> errors;
-  HeldOut held_out;
   for (const PowerRow& row : rows)
-    if (row.kept_out) errors.push_back(std::abs(std::min(power.limit, told(power, row)) / row.watts - 1));
-  if (errors.empty()) return held_out;
-  std::sort(errors.begin(), errors.end());
-  for (const double error : errors) held_out.mean += error / static_cast<double>(errors.size());
-  held_out.rows = static_cast<int>(errors.size());
-  held_out.median = errors[errors.size() / 2];
-  held_out.p90 = errors[errors.size() * 9 / 10];
-  held_out.worst = errors.back();
-  return held_out;
+    if (row.kept_out) errors.push_back(std::min(power.limit, told(power, row)) / row.watts - 1);
+  return held_out_of(std::move(errors));
 }
 
 double idle_of(const std::vector<PowerRow>& rows) {

@@ -95,9 +95,13 @@ TEST_CASE("a source takes the place of the one with its name and many rows becom
   record.replace(source_of("a", {0.2}));
   REQUIRE(record.sources.size() == 1);
   CHECK(record.sources.front().points.front().error == 0.2);
-  std::vector<AccuracyPoint> rows;
-  for (int i = 0; i < 400; ++i) rows.push_back({"row", i * 0.01, 0.3});
-  const std::vector<AccuracyPoint> points = condensed(rows);
+  AccuracySource many;
+  for (int i = 0; i < 400; ++i) many.points.push_back({"row", i * 0.01, 0.3});
+  condense(many);
+  const std::vector<AccuracyPoint>& points = many.points;
+  CHECK(many.rows == 400);
+  CHECK(many.worst == Approx(std::expm1(3.99)));
+  CHECK(errors_of(many).worst == Approx(std::expm1(3.99)));
   REQUIRE(points.size() == kMostPoints);
   CHECK(points[0].error == Approx(0.05));  // the sixth of each ten
   CHECK(points[39].error == Approx(3.95));

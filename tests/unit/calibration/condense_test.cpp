@@ -6,6 +6,7 @@
 
 #include "hw/catalog.h"
 #include "workloads/calibration/csv.h"
+#include "workloads/calibration/held_out.h"
 
 #include "hw/error.h"
 #include "tests/catch.h"
@@ -47,6 +48,20 @@ class TableFolder {
  private:
   test::Scratch scratch_;
 };
+
+TEST_CASE("errors of rows that were kept out have their sign, and figures that do not") {
+  std::vector<double> errors;
+  for (int i = 0; i < 40; ++i) errors.push_back(i < 30 ? -0.1 : 0.2 + 0.01 * i);
+  const HeldOut held_out = held_out_of(errors);
+  CHECK(held_out.rows == 40);
+  CHECK(held_out.bias == Approx(-0.1));
+  CHECK(held_out.median == Approx(0.1));
+  CHECK(held_out.worst == Approx(0.59));
+  REQUIRE(held_out.quantiles.size() == kHeldOutQuantiles);
+  CHECK(held_out.quantiles.front() == Approx(std::log(0.9)));
+  CHECK(held_out.quantiles.back() == Approx(std::log(1.59)));
+  CHECK(held_out_of({}).quantiles.empty());
+}
 
 TEST_CASE("rows become a grid with holes where nothing was measured") {
   const ProfileTable table = lay_table(

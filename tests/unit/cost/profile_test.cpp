@@ -84,7 +84,7 @@ TEST_CASE("a stored format and what a table includes survive reading and writing
 const std::string kPower =
     R"("power": {"idle_watts": 130, "limit_watts": 700, "joule_per_byte": 1e-10,
     "joule_per_flop": {"bf16": 7e-13, "fp8": 4e-13}, "source": "LAB", "note": "bench", "carried_from": "h200-sxm",
-    "held_out": {"rows": 9, "mean": 0.1, "median": 0.05, "p90": 0.2, "worst": 0.3},
+    "held_out": {"rows": 9, "mean": 0.1, "median": 0.05, "p90": 0.2, "worst": 0.3, "bias": -0.02, "quantiles": "-0.3 -0.02 0.1"},
     "rejected": [{"rows": 3, "reason": "short"}]},
   "tables")";
 
@@ -96,6 +96,8 @@ TEST_CASE("what a board draws survives reading and writing, and is absent where 
   CHECK(profile.power.joule_per_flop[static_cast<std::size_t>(DType::kFp4)] == 0);
   CHECK(profile.power.carried_from == "h200-sxm");
   CHECK(profile.power.held_out.rows == 9);
+  CHECK(profile.power.held_out.bias == -0.02);
+  CHECK(profile.power.held_out.quantiles == std::vector<double>{-0.3, -0.02, 0.1});
   CHECK(to_json(read(to_json(profile))) == to_json(profile));
   CHECK(read(kGood).power.limit == 0);
   CHECK_THAT(to_json(read(kGood)), !Catch::Contains("idle_watts"));

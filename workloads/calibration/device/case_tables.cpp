@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 
 #include "hw/error.h"
 #include "models/layer_math.h"
 #include "workloads/calibration/condense.h"
+#include "workloads/calibration/held_out.h"
 #include "workloads/cost/measured_table.h"
 #include "workloads/cost/roofline.h"
 #include "workloads/cost/table.h"
@@ -82,30 +82,24 @@ std::vector<double> errors_of(const std::vector<Tested>& tests, const ProfileTab
     const Clocks clocks = clocks_of(table, test.microseconds);
     const auto cost = tables.cost(model, test.query, clocks);
     const double seconds = cost ? cost->seconds : model.estimate(test.query, clocks).seconds;
-    errors.push_back(std::abs(seconds * 1e6 / test.microseconds - 1));
+    errors.push_back(seconds * 1e6 / test.microseconds - 1);
   }
-  std::sort(errors.begin(), errors.end());
   return errors;
 }
 
 // The general tests give the error; the others parts of their own beside it.
-HeldOut held_out_of(const FamilyRows& family, const ProfileTable& table, const Accelerator& reference) {
+HeldOut tests_of(const FamilyRows& family, const ProfileTable& table, const Accelerator& reference) {
   HeldOut held_out;
+  std::vector<HeldOutPart> parts;
   for (const auto& [part, tests] : family.tests) {
-    const std::vector<double> errors = errors_of(tests, table, reference);
-    const auto rows = static_cast<int>(errors.size());
-    const double median = errors[errors.size() / 2], p90 = errors[errors.size() * 9 / 10];
-    if (!part.empty()) {
-      held_out.parts.push_back({part, rows, median, p90});
-      continue;
+    HeldOut of_part = held_out_of(errors_of(tests, table, reference));
+    if (part.empty()) {
+      held_out = std::move(of_part);
+    } else {
+      parts.push_back({part, of_part.rows, of_part.median, of_part.p90});
     }
-    const double sum = std::accumulate(errors.begin(), errors.end(), 0.0);
-    held_out.rows = rows;
-    held_out.mean = sum / rows;
-    held_out.worst = errors.back();
-    held_out.median = median;
-    held_out.p90 = p90;
   }
+  held_out.parts = std::move(parts);
   return held_out;
 }
 
@@ -120,7 +114,7 @@ ProfileTable table_of(FamilyRows family, const Accelerator& reference) {
   ProfileTable table = lay_rows(family.draft);
   table.fit_error = test_table(table, family.draft.rows, reference).median;
   table.spread = median_of(family.spreads);
-  table.held_out = held_out_of(family, table, reference);
+  table.held_out = tests_of(family, table, reference);
   if (family.refused > 0) table.rejected.push_back({family.refused, family.why.substr(0, 2000)});
   return table;
 }

@@ -86,7 +86,7 @@ void test_experts(std::vector<ProfileTable>& tables, const std::vector<ExpertRow
   Errors all, narrow;
   for (const ExpertRow& row : rows) {
     if (!row.kept_out) continue;
-    const double error = std::abs(teller.microseconds(row) / row.microseconds - 1);
+    const double error = teller.microseconds(row) / row.microseconds - 1;
     all.add(row, error);
     if (static_cast<double>(row.layer.width) < kWideReduction) narrow.add(row, error);
   }

@@ -120,10 +120,7 @@ void add_server(std::vector<AccuracySource>& all, const ServerResult& result, co
 
 // In the order of the classes, each condensed.
 std::vector<AccuracySource> finished(std::vector<AccuracySource> all) {
-  for (AccuracySource& source : all) {
-    source.rows = static_cast<std::int64_t>(source.points.size());
-    source.points = condensed(std::move(source.points));
-  }
+  for (AccuracySource& source : all) condense(source);
   return all;
 }
 

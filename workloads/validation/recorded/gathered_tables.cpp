@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "hw/profile.h"
+#include "workloads/accuracy/error_spread.h"
 #include "workloads/calibration/exchanges/fit_exchanges.h"
 #include "workloads/calibration/links/measured_collectives.h"
 #include "workloads/cost/collective_constants.h"
@@ -16,23 +17,10 @@ namespace moebius {
 
 namespace {
 
-constexpr std::size_t kPointsOfATable = kMostPoints / 2;  // absolute errors, each with both signs
-
-// The absolute error that so many rows stay within.
-double error_within(const HeldOut& held, double share) {
-  const double worst = std::max(held.worst, held.p90);
-  if (share <= 0.5) return held.median * share / 0.5;
-  if (share <= 0.9) return held.median + (held.p90 - held.median) * (share - 0.5) / 0.4;
-  return held.p90 + (worst - held.p90) * (share - 0.9) / 0.1;
-}
-
-std::vector<AccuracyPoint> points_of(const HeldOut& held) {
+std::vector<AccuracyPoint> even_quantiles(const std::vector<WeightedPoint>& errors) {
   std::vector<AccuracyPoint> points;
-  for (std::size_t i = 0; i < kPointsOfATable; ++i) {
-    const double error = error_within(held, (static_cast<double>(i) + 0.5) / kPointsOfATable);
-    points.push_back({"", std::log1p(error), 0});
-    points.push_back({"", -std::log1p(error), 0});
-  }
+  for (std::size_t i = 0; i < kMostPoints; ++i)
+    points.push_back({"", weighted_quantile(errors, (static_cast<double>(i) + 0.5) / kMostPoints), 0});
   return points;
 }
 
@@ -53,8 +41,7 @@ std::vector<AccuracySource> in_order(SourcesByName all, AccuracyClass of, const 
   std::vector<AccuracySource> list;
   for (auto& [key, source] : all) {
     source.of = of, source.link = link;
-    if (source.rows == 0) source.rows = static_cast<std::int64_t>(source.points.size());
-    source.points = condensed(std::move(source.points));
+    condense(source);
     list.push_back(std::move(source));
   }
   return list;
@@ -89,17 +76,22 @@ void add_exchanges(SourcesByName& tests, SourcesByName& fitted, const Catalog& c
 
 std::vector<AccuracySource> gathered_kernels(const Catalog& catalog, const std::string& data) {
   SourcesByName all;
+  std::map<const AccuracySource*, std::vector<WeightedPoint>> errors;  // each quantile for its share of rows
   for (const std::string& id : catalog.accelerator_ids()) {
     for (const Profile& profile : find_profiles(catalog.accelerator(id), data)) {
       if (profile.accelerator != id) continue;
       for (const ProfileTable& table : profile.tables) {
-        if (table.held_out.rows == 0 || table.in_sample) continue;
+        const HeldOut& held = table.held_out;
+        if (held.quantiles.empty() || table.in_sample) continue;
         AccuracySource& source = source_in(all, kernel_figure(table), id + " " + table.stack, id);
-        source.rows += table.held_out.rows;
-        for (AccuracyPoint& point : points_of(table.held_out)) source.points.push_back(std::move(point));
+        source.rows += held.rows;
+        source.worst = std::max(source.worst, held.worst);
+        const double weight = held.rows / static_cast<double>(held.quantiles.size());
+        for (const double error : held.quantiles) errors[&source].push_back({error, weight});
       }
     }
   }
+  for (auto& [key, source] : all) source.points = even_quantiles(errors[&source]);
   return in_order(std::move(all), AccuracyClass::kKernels, "hw/profiles/errors.md");
 }
 
