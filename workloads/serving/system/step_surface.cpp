@@ -37,6 +37,7 @@ Between around_keys(std::int64_t value, std::int64_t step) {
 }
 
 Between around_ratio(double value) {
+  if (value == 1) return {1, 1, 0};  // a replica alone
   if (value < 1) {
     const double low = std::floor(value * 4) / 4;
     return between(low, low == value ? low : low + 0.25, value);
@@ -81,6 +82,13 @@ const StepTime& StepSurface::corner(const StepPoint& point) {
   return known_[point] = measure_(point);
 }
 
+// Sequences grow by a token an iteration, and the next one is mostly in the cell of one just before.
+StepSurface::Cell& StepSurface::cell_at(const StepPoint& lowest) {
+  Recent& recent = recent_[Hash()(lowest) % recent_.size()];
+  if (recent.cell == nullptr || !(recent.lowest == lowest)) recent = {lowest, &cells_[lowest]};
+  return *recent.cell;
+}
+
 // At most two corners along each coordinate; one where the point stands on an edge.
 template <class Visit>
 void StepSurface::visit_corners(const StepPoint& point, Visit visit) {
@@ -101,7 +109,7 @@ void StepSurface::visit_corners(const StepPoint& point, Visit visit) {
         prompts, whole(1), whole(2), whole(3), (upper >> 4 & 1) != 0 ? around[4].high : around[4].low,
         whole(5)};
   };
-  Cell& cell = cells_[edges(0)];
+  Cell& cell = cell_at(edges(0));
   std::uint32_t inside = 0;  // coordinates along which the point is between edges
   for (int c = 0; c < kCoordinates; ++c) inside |= static_cast<std::uint32_t>(around[c].share > 0) << c;
   for (std::uint32_t upper = inside;; upper = (upper - 1) & inside) {  // every subset of them

@@ -92,6 +92,7 @@ class StepSurface : public StepCost {
     std::uint64_t known = 0;  // a bit a corner
   };
   const StepTime& corner(const StepPoint& point);
+  Cell& cell_at(const StepPoint& lowest);
   template <class Visit>
   void visit_corners(const StepPoint& point, Visit visit);
   void sample(const StepPoint& point);
@@ -103,6 +104,11 @@ class StepSurface : public StepCost {
   Known& known_;
   std::int64_t key_step_;
   std::unordered_map<StepPoint, Cell, Hash> cells_;  // by their lowest corner
+  struct Recent {
+    StepPoint lowest;
+    Cell* cell = nullptr;
+  };
+  std::array<Recent, 64> recent_{};  // of cells_, which stay where they are
   struct Sample {
     std::vector<StepPoint> points;
     std::int64_t asked = 0;  // iterations that they were drawn from
