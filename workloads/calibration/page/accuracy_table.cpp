@@ -29,8 +29,9 @@ std::string format_of(const ProfileTable& table) {
   return table.stored ? text + fmt::format(" over {}", to_string(*table.stored)) : text;
 }
 
-std::string errors_of(const Goal& goal, int rows, double median, double p90, const std::string& worst) {
-  return fmt::format("{} | {:.1f} | {:.1f} | {} | {} |\n", rows, 100 * median, 100 * p90, worst,
+std::string errors_of(const Goal& goal, int rows, double median, double p90,
+                      const std::string& worst_and_bias) {
+  return fmt::format("{} | {:.1f} | {:.1f} | {} | {} |\n", rows, 100 * median, 100 * p90, worst_and_bias,
                      median < goal.median && p90 < goal.p90 ? "met" : "missed");
 }
 
@@ -118,9 +119,9 @@ std::string accuracy_summary(const std::vector<Profile>& profiles) {
 
 std::string accuracy_table(const std::vector<Profile>& profiles) {
   std::string text =
-      "| chip | kernel | format | stack | sites x grid | rows kept out | median % | p90 % | worst % | goal "
-      "|\n"
-      "|---|---|---|---|--:|--:|--:|--:|--:|---|\n";
+      "| chip | kernel | format | stack | sites x grid | rows kept out | median % | p90 % | worst % | bias % "
+      "| goal |\n"
+      "|---|---|---|---|--:|--:|--:|--:|--:|--:|---|\n";
   for (const Profile& profile : profiles) {
     for (const ProfileTable& table : profile.tables) {
       const HeldOut& e = table.held_out;
@@ -129,10 +130,11 @@ std::string accuracy_table(const std::vector<Profile>& profiles) {
       const std::string chip_and_kernel = fmt::format("| {} | {}", profile.accelerator, table.name);
       const std::string stack = fmt::format("{} | {}", format_of(table), table.stack);
       text += fmt::format("{} | {} | {} | ", chip_and_kernel, stack, grid_of(table)) +
-              errors_of(goal, e.rows, e.median, e.p90, fmt::format("{:.0f}", 100 * e.worst));
+              errors_of(goal, e.rows, e.median, e.p90,
+                        fmt::format("{:.0f} | {:+.1f}", 100 * e.worst, 100 * e.bias));
       for (const HeldOutPart& part : e.parts)
         text += fmt::format("{}: {} | {} | | ", chip_and_kernel, part.name, stack) +
-                errors_of(goal, part.rows, part.median, part.p90, "");
+                errors_of(goal, part.rows, part.median, part.p90, "|");
     }
   }
   return text;
