@@ -345,6 +345,7 @@ TEST_CASE("options that would do nothing are refused") {
           "oversubscription.study.json: --set and --seed change scenarios: expected a study without them");
   refused("validate " + layer + " --fit-hosts", 2,
           layer + ": --fit-hosts: expected a table of measured servers, without --mapping");
+  refused("validate table.csv --rows 0", 2, "--rows: expected a number above 0, found \"0\"");
   CHECK(run_moebius("validate --recorded --json").exit_code == 2);
   CHECK(run_moebius("validate " + layer + " --write " + kSource + "/README.md").exit_code == 2);
   refused("run " + layer + " --seed 9007199254740993", 2,

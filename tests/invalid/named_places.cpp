@@ -156,6 +156,18 @@ TEST_CASE("hash_ids that are no array are refused in their row") {
         none + ": request 1 of the trace has no hash_ids: nothing is known of what inputs share");
 }
 
+TEST_CASE("blocks of another size than a service shares are refused, timed and carried out op by op") {
+  const test::Scratch scratch;
+  const std::string trace = scratch.write(
+      "t.jsonl",
+      R"({"timestamp": 0, "input_length": 40, "output_length": 4, "hash_ids": [1, 2, 3], "block_size": 16})");
+  const std::string set = " --set /workload/trace/path=" + trace;
+  const std::string found =
+      trace + ": request 1 of the trace has blocks of 16 tokens, /workload/trace/block_tokens is ";
+  fails("run " + smoke("serve-apart.json") + set, 2, found + "512");
+  fails("run " + smoke("serve-carried.json") + set + " --set /plan/steps=full", 2, found + "8");
+}
+
 TEST_CASE("expectations and promises that mean nothing are refused by check") {
   check(kTraining, "/expect/0/metric", "step_time_sx",
         "/expect/0/metric: no report has a figure named \"step_time_sx\" (did you mean \"step_time_s\"?)");

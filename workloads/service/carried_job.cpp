@@ -92,7 +92,8 @@ std::vector<TrafficRequest> requests_of(const Scenario& scenario) {
     }
     return requests;
   }
-  const std::unique_ptr<TrafficStream> traffic = open_traffic(*scenario.traffic.source);
+  const std::unique_ptr<TrafficStream> traffic =
+      open_traffic_of_one_block_size(*scenario.traffic.source, scenario.service.prefix_cache);
   for (TrafficRequest request; traffic->next(request);) {
     require(scenario, request.images == 0, "/workload/trace", "a prompt with images");
     if (requests.size() == kMostRequests)

@@ -55,14 +55,18 @@ BalancerShape balancer_shape(const ServicePool& pool) {
   const Scenario& scenario = pool.job->scenario;
   const ServingPlan& plan = pool.phase.plan;
   const Experts& experts = scenario.model.experts;
-  const int of_node =
-      plan.experts_apart() ? plan.apart.ranks_per_node : scenario.cluster->pools.front().node.accelerators;
+  // Ranks that have columns of one expert are neighbours.
+  const int cut_over = plan.ranks_of_expert();
+  const int of_node = plan.experts_apart()
+                          ? plan.apart.ranks_per_node
+                          : std::max(1, scenario.cluster->pools.front().node.accelerators / cut_over);
   return {.ranks = plan.ep,
           .ranks_per_node = std::min(plan.ep, of_node),
           .slots = plan.slots_of(experts) - plan.shared_copies,
           .groups = {experts.groups, experts.active_groups},
           .always = placed_always(plan, experts),
-          .expert_bytes = expert_bytes(scenario.model, expert_format(plan).stored) / plan.ranks_of_expert(),
+          .expert_bytes = expert_bytes(scenario.model, expert_format(plan).stored) / cut_over,
+          .cut_over = cut_over,
           .seed = scenario.seed};
 }
 

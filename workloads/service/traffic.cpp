@@ -43,7 +43,8 @@ std::unique_ptr<RequestFeed> request_feed(const Scenario& scenario) {
   const ServiceTraffic& traffic = scenario.traffic;
   std::unique_ptr<TrafficStream> stream;
   if (traffic.source) {
-    stream = open_traffic(*traffic.source);
+    stream = scenario.service.prefix_cache ? open_traffic_of_one_block_size(*traffic.source, true)
+                                           : open_traffic(*traffic.source);
     if (scenario.served.requests > 0)
       stream = std::make_unique<FirstRequests>(std::move(stream), scenario.served.requests);
   } else {

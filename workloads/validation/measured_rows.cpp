@@ -135,10 +135,11 @@ void come_from(const std::string& cell, Value& value) {
 void expect(const MappedFigure& figure, const Row& row, bool judged, Document& scenario) {
   const std::string value = value_of(figure.formula, row, figure.place);
   if (value.empty()) return;
-  if (number_of(value).value_or(0) <= 0) row.fail(figure.formula, "a figure above 0", value);
+  const double number = number_of(value).value_or(0);
+  if (number <= 0) row.fail(figure.formula, "a figure above 0", value);
   std::string text =
       fmt::format(R"({{"metric": {}, "value": {}, "tolerance": {}, "source": {})", json_string(figure.metric),
-                  value, judged ? figure.tolerance : 0, json_string(figure.source));
+                  number, judged ? figure.tolerance : 0, json_string(figure.source));
   if (judged && !figure.known_miss.empty()) text += ", \"known_miss\": " + json_string(figure.known_miss);
   set_at_pointer(scenario, "/expect/-", text + "}");
 }
@@ -147,7 +148,7 @@ ValidationCase case_of(const MeasuredMapping& mapping, const Row& row, std::size
   std::vector<std::string> name;
   for (const std::string& column : mapping.row_name)
     name.push_back(cell(row, column, {mapping.file, "/row", 1}));
-  std::string joined = fmt::format("{}", fmt::join(name, " "));
+  const std::string joined = fmt::format("{}", fmt::join(name, " "));
   const bool fitted = std::find(mapping.fitted.begin(), mapping.fitted.end(), joined) != mapping.fitted.end();
   Document scenario{fmt::format("{} (row {})", mapping.file, number), mapping.scenario};
   set_at_pointer(scenario, "/expect", "[]");
@@ -159,7 +160,8 @@ ValidationCase case_of(const MeasuredMapping& mapping, const Row& row, std::size
     come_from(fmt::format("{}: {}", row.place, to.formula), value_at(to.pointer, scenario.root));
   }
   for (const MappedFigure& figure : mapping.expect) expect(figure, row, !fitted, scenario);
-  return {mapping.name + (fitted ? " (fitted)" : ""), std::move(joined), std::move(scenario), fitted};
+  // Cells of a table are of any bytes; names are printed, and kept as JSON.
+  return {mapping.name + (fitted ? " (fitted)" : ""), shown_characters(joined), std::move(scenario), fitted};
 }
 
 void require_fitted_rows(const MeasuredMapping& mapping, const std::vector<ValidationCase>& cases) {

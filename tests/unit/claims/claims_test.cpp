@@ -132,6 +132,14 @@ TEST_CASE("a known miss stays visible and fails only when it gets worse by half 
   CHECK(to_text({judged(claim)}).find("known miss: told") != std::string::npos);
 }
 
+TEST_CASE("a known miss gets worse when one of its configurations runs no more") {
+  const ClaimFiles files;
+  const std::string known = R"(, "published": {"at_least": 1.3}, "known_miss": "told", "known_figure": 1.2)";
+  CHECK(judged(files.claim(pair("120", k100) + "," + pair("90", k100), known)).verdict ==
+        Verdict::kKnownMiss);
+  CHECK(judged(files.claim(pair("120", k100) + "," + pair("large", k100), known)).verdict == Verdict::kWorse);
+}
+
 TEST_CASE("a run that fails is told with its first sentence and misses") {
   const ClaimFiles files;
   const Claim claim = files.claim(pair("large", k100) + "," + pair("150", k100), kThirty);

@@ -200,6 +200,45 @@ TEST_CASE("a loop finds what drift has made uneven and moves as many bytes as ra
   CHECK(balancer.rebalances()[1].after > balancer.rebalances()[1].before);
 }
 
+// In 80 s before 90 s all experts are asked for alike; what expert 0 alone had before 10 s is of no window.
+TEST_CASE("a placement counts the load of its window and nothing before it") {
+  ExpertCourse course(zipf(1), {}, 3, sixteen_experts());
+  ExpertBalancePlan plan = loop(BalancePolicy::kGlobal, 8);
+  plan.every = seconds(90);
+  plan.window = seconds(80);
+  ExpertBalancer balancer(plan, four_ranks(24), course);
+  std::vector<double> first(48, 0.0);
+  for (std::size_t layer = 0; layer < 3; ++layer) first[layer * 16] = 1e6;
+  const std::vector<double> then(48, 1.0);
+  for (int second = 0; second < 90; ++second) {
+    balancer.advance(seconds(second), {});
+    balancer.count(1, second < 10 ? first : then);
+  }
+  balancer.advance(seconds(90), {});
+  for (balancer.slice(); balancer.moving(); balancer.slice()) balancer.slice_done(seconds(90), 0);
+  for (int layer = 0; layer < 3; ++layer) {
+    const SlotExperts& slots = balancer.places(layer);
+    CHECK(std::count(slots.begin(), slots.end(), 0) == 2);  // 24 slots for 16 alike: the first eight twice
+  }
+}
+
+TEST_CASE("experts that ranks have columns of move in all their parts") {
+  ExpertDrift drift;
+  drift.domains = {{seconds(30), 1}};
+  ExpertCourse course(zipf(1), drift, 3, sixteen_experts());
+  BalancerShape shape = four_ranks(24);
+  shape.cut_over = 8;
+  ExpertBalancer balancer(loop(BalancePolicy::kGlobal, 8), shape, course);
+  for (int second = 0; second <= 60; ++second) {
+    course.advance(seconds(second));
+    balancer.advance(seconds(second), {});
+    balancer.count(100000);
+  }
+  REQUIRE(balancer.rebalances().size() == 1);
+  CHECK(balancer.rebalances()[0].moves > 0);
+  CHECK(balancer.rebalances()[0].bytes == 8000.0 * static_cast<double>(balancer.rebalances()[0].moves));
+}
+
 TEST_CASE("even popularity is left as it stands") {
   ExpertCourse course({}, {}, 3, sixteen_experts());
   ExpertBalancer balancer(loop(BalancePolicy::kGlobal, 8), four_ranks(24), course);

@@ -295,6 +295,12 @@ TEST_CASE("errors are medians by group and order is judged by throughput") {
   CHECK(summary.ranks.front().spearman == Approx(1));
 }
 
+TEST_CASE("two rows have no order that says anything") {
+  const std::vector<ServerResult> results{result("a", 1, 1, 0.01), result("a", 1, 1, 0.02)};
+  CHECK(servers_text(results).find("over configurations: -") != std::string::npos);
+  CHECK(servers_json(results).find("\"rank_correlation\": null") != std::string::npos);
+}
+
 TEST_CASE("rows kept for the fit of host costs are not scored") {
   std::vector<ServerResult> results{result("a", 1, 1, 0.01), result("a", 9, 9, 0.01)};
   results[1].row.for_fit = true;

@@ -272,4 +272,19 @@ TEST_CASE("experts that move have the bytes of their own format, not of other pr
   CHECK(bytes_by(R"({"gemm": "bf16", "expert_weights": "int4"})") < 0.6 * kElements);
 }
 
+// Two nodes of eight: ranks that share each expert by columns stand beside each other.
+TEST_CASE("experts that ranks have columns of stand on as many nodes as these") {
+  const auto shape_of = [](const char* ep) {
+    const Scenario scenario = read(kLarge, {{"/plan/steps", "surface"}, {"/plan/decode/ep", ep}});
+    return balancer_shape(service_pools(scenario)[0]);
+  };
+  CHECK(shape_of(R"({"degree": 16})").ranks_per_node == 8);
+  const BalancerShape halves = shape_of(R"({"degree": 2, "tp": 8})");
+  CHECK(halves.ranks == 2);
+  CHECK(halves.ranks_per_node == 1);
+  CHECK(halves.cut_over == 8);
+  CHECK(halves.expert_bytes * 8 == Approx(shape_of(R"({"degree": 16})").expert_bytes));
+  CHECK(shape_of(R"({"degree": 4, "tp": 4})").ranks_per_node == 2);
+}
+
 }  // namespace moebius

@@ -90,6 +90,29 @@ TEST_CASE("a row with a cell that cannot be read is left out with its reason, an
   CHECK(server_scenario(rows[0], ModelCatalog()).left_out == rows[0].unreadable);
 }
 
+TEST_CASE("a row that tells no stages has one, and cells of any bytes are told as characters") {
+  const std::string columns = "system,backend,model_path,mode,isl,osl,concurrency,tp_size,ttft_ms,tpot_ms";
+  const std::string row = "\nh100_sxm,vllm,meta-llama/Llama-3.1-8B-Instruct,agg,1024,128,4,1,50,8";
+  for (const std::string& table : {columns + row, columns + ",pp_size" + row + ","}) {
+    const ServerScenario found = server_scenario(rows_of(table)[0], ModelCatalog());
+    CHECK(found.left_out.empty());
+    REQUIRE(found.scenario);
+    CHECK(to_json(found.scenario->root).find(R"("nodes": 1})") != std::string::npos);
+  }
+  const ServerScenario unknown =
+      server_scenario(rows_of(columns + "\nh100_sxm,vllm,Llam\xe9,agg,1024,128,4,1,50,8")[0], ModelCatalog());
+  CHECK(unknown.left_out == "Llam\uFFFD is not in the catalog");
+}
+
+TEST_CASE("degrees whose product no machine has are left out") {
+  const std::vector<ServerRow> rows = rows_of(
+      "system,backend,model_path,mode,isl,osl,concurrency,tp_size,pp_size,attention_dp_size,moe_tp_size,"
+      "moe_ep_size,ttft_ms,tpot_ms\n"
+      "h200_sxm,vllm,deepseek-ai/DeepSeek-R1,agg,1024,512,4,1024,1024,512,1024,512,100,10\n");
+  CHECK(server_scenario(rows[0], ModelCatalog()).left_out ==
+        "more than 1048576 devices (how the server is spread)");
+}
+
 TEST_CASE("a row's key is the same whatever the order of the columns") {
   const std::vector<ServerRow> one = rows_of(
       "system,backend,model_path,mode,isl,osl,concurrency,tp_size,ttft_ms,tpot_ms\n"

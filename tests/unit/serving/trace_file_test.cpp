@@ -7,6 +7,7 @@
 #include "tests/catch.h"
 #include "tests/process.h"
 #include "workloads/routing/random_stream.h"
+#include "workloads/serving/traffic/traffic_source.h"
 
 namespace moebius {
 namespace {
@@ -139,6 +140,9 @@ TEST_CASE("rows of Dynamo stand in the order in which they end and come in that 
   CHECK(requests[0].arrival == 0_s);
   CHECK(requests[1].arrival == 500_ms);
   CHECK(requests[1].block_tokens == 64);
+  const auto at_once = read(row(5, "[1]") + row(5, "[2]") + row(5, "[3]"));
+  REQUIRE(at_once.size() == 3);
+  CHECK(at_once[1].blocks == std::vector<std::uint64_t>{2});
   CHECK(trace_refusal(row(1, "[1, 2, 3]")) ==
         ":1: /request/replay/input_sequence_hashes: expected at most 2 for 100 tokens in "
         "blocks of 64, found 3");
@@ -360,6 +364,26 @@ TEST_CASE("turns that go on from an answer are not spread with the rows above th
   std::vector<Time> arrivals;
   for (const TrafficRequest& request : all_of(*traffic)) arrivals.push_back(request.arrival);
   CHECK(arrivals == std::vector<Time>{0_s, 100_s, 100_s});
+}
+
+TEST_CASE("a cache whose blocks are of one size takes no requests with others") {
+  const test::Scratch scratch;
+  const auto row = [](int size) {
+    return fmt::format(R"({{"timestamp": 0, "input_length": 32, "output_length": 1, "hash_ids": [1],)"
+                       R"( "block_size": {}}})",
+                       size) +
+           "\n";
+  };
+  TrafficSource source;
+  source.file = TraceFile{.path = scratch.write("t.jsonl", row(32) + row(64))};
+  const auto read_all = [&](bool as_told) { all_of(*open_traffic_of_one_block_size(source, as_told)); };
+  const std::string found = source.file->path + ": request ";
+  CHECK_THROWS_WITH(read_all(false), found + "2 of the trace has blocks of 64 tokens, the first one of 32");
+  CHECK_THROWS_WITH(read_all(true), found +
+                                        "1 of the trace has blocks of 32 tokens, "
+                                        "/workload/trace/block_tokens is 512");
+  source.file = TraceFile{.path = scratch.write("t.jsonl", row(32) + row(32)), .block_tokens = 32};
+  CHECK(all_of(*open_traffic_of_one_block_size(source, true)).size() == 2);
 }
 
 TEST_CASE("a row of thousands of keys is refused at its line") {

@@ -127,11 +127,12 @@ void ExpertBalancer::draw_copies() {
 }
 
 void ExpertBalancer::flush(Time now) {
-  flushed_ = now;
+  const Time since = std::exchange(flushed_, now);
   if (counted_ > 0) draw_copies();
   if (!seen_.empty()) {
-    if (plan_.loops() && (bins_.empty() || now - bins_.back().begin >= Time{plan_.window.ns / kBinsOfWindow}))
-      bins_.push_back({now, std::vector<float>(copies_.size(), 0.0F)});
+    const Time bin{plan_.window.ns / kBinsOfWindow};
+    if (plan_.loops() && (bins_.empty() || since - bins_.back().begin >= bin))
+      bins_.push_back({since, std::vector<float>(copies_.size(), 0.0F)});
     for (std::size_t i = 0; i < copies_.size(); ++i) {
       if (plan_.loops()) bins_.back().copies[i] += static_cast<float>(seen_[i]);
       copies_[i] += seen_[i];
@@ -206,7 +207,7 @@ void ExpertBalancer::rebalance(Time now, const MoveWorth& worth) {
   for (int layer = 0; layer < course_.layers(); ++layer) rebalance_layer(layer, worth, of);
   of.before /= course_.layers();
   of.after /= course_.layers();
-  of.bytes = static_cast<double>(of.moves) * shape_.expert_bytes;
+  of.bytes = static_cast<double>(of.moves) * shape_.expert_bytes * shape_.cut_over;
   if (pending_.empty()) of.done = now;
   if (rebalances_.size() == kMostRebalances) {
     ++more_;

@@ -24,11 +24,12 @@ struct GroupedChoice {
 
 struct BalancerShape {
   int ranks = 1, ranks_per_node = 1;
-  int slots = 0;         // of a layer
-  GroupedChoice groups;  // of experts, as the model has them
-  int always = 0;        // experts behind those of the course, which every token uses
-  double expert_bytes = 0;
-  std::uint64_t seed = 1;  // of what counting misses
+  int slots = 0;            // of a layer
+  GroupedChoice groups;     // of experts, as the model has them
+  int always = 0;           // experts behind those of the course, which every token uses
+  double expert_bytes = 0;  // on a rank
+  int cut_over = 1;         // ranks of the group, each of which has such a part of an expert
+  std::uint64_t seed = 1;   // of what counting misses
 };
 
 // Whether groups of experts stay on one node: they divide over the nodes, and the policy does not mix them.
@@ -78,12 +79,12 @@ class ExpertBalancer {
   const std::vector<double>& copies() const { return copies_; }
   double tokens() const { return tokens_; }
   double imbalance_now() const { return mean_; }  // over layers, mean
-  double mean_imbalance() const;  // over layers, weighted by tokens
+  double mean_imbalance() const;                  // over layers, weighted by tokens
   static constexpr std::size_t kMostRebalances = 4096;
 
  private:
   struct Bin {
-    Time begin;
+    Time begin;                 // of what is counted in it; it ends where the next one begins
     std::vector<float> copies;  // by layer and expert
   };
   struct Pending {

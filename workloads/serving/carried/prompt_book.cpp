@@ -13,7 +13,7 @@ PromptBook::PromptBook(const std::vector<TrafficRequest>& requests) {
   std::unordered_map<std::uint64_t, std::int32_t> names;
   for (const TrafficRequest& request : requests) {
     std::vector<std::int32_t>& blocks = blocks_.emplace_back();
-    if (request.block_tokens == 0) continue;
+    if (request.blocks.empty()) continue;
     CHECK(block_tokens_ == 0 || block_tokens_ == request.block_tokens,
           fmt::format("blocks of {} and of {} tokens", block_tokens_, request.block_tokens));
     block_tokens_ = static_cast<std::int32_t>(request.block_tokens);

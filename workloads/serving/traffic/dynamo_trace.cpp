@@ -5,6 +5,8 @@
 #include <optional>
 #include <queue>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -17,8 +19,15 @@ namespace {
 constexpr std::size_t kWindow = 4096;   // rows
 constexpr double kLastMoment = 9.2e12;  // ms since 1970: what 64 bits of nanoseconds reach
 
+struct EndedRequest {
+  TrafficRequest request;
+  std::int64_t row = 0;  // among those of requests: of one stamp the first row comes first
+};
+
 struct ArrivesLater {
-  bool operator()(const TrafficRequest& a, const TrafficRequest& b) const { return b.arrival < a.arrival; }
+  bool operator()(const EndedRequest& a, const EndedRequest& b) const {
+    return std::pair(b.request.arrival, b.row) < std::pair(a.request.arrival, a.row);
+  }
 };
 
 class DynamoTrace : public TrafficStream {
@@ -30,7 +39,7 @@ class DynamoTrace : public TrafficStream {
     while (window_.size() < kWindow && read_row()) {
     }
     if (window_.empty()) return false;
-    request = window_.top();
+    request = window_.top().request;
     window_.pop();
     if (!first_) first_ = request.arrival;
     request.arrival = request.arrival - *first_;
@@ -62,7 +71,7 @@ class DynamoTrace : public TrafficStream {
     const std::string session = row_.name("agent_context.session_id");
     if (!session.empty())
       request.session = sessions_.emplace(session, static_cast<std::int64_t>(sessions_.size())).first->second;
-    window_.push(std::move(request));
+    window_.push({std::move(request), rows_++});
     return true;
   }
 
@@ -80,7 +89,8 @@ class DynamoTrace : public TrafficStream {
   JsonRow row_;
   std::string line_;
   std::optional<Time> first_, last_;
-  std::priority_queue<TrafficRequest, std::vector<TrafficRequest>, ArrivesLater> window_;
+  std::priority_queue<EndedRequest, std::vector<EndedRequest>, ArrivesLater> window_;
+  std::int64_t rows_ = 0;
   std::unordered_map<std::string, std::int64_t> sessions_;
 };
 

@@ -21,6 +21,10 @@ struct TrafficSource {
 
 std::unique_ptr<TrafficStream> open_traffic(const TrafficSource& source);
 
+// The same, whose blocks have block_tokens() each (`as_told`), or else as many as the first ones: input_error
+// for a request with others, which no cache of such blocks would know.
+std::unique_ptr<TrafficStream> open_traffic_of_one_block_size(const TrafficSource& source, bool as_told);
+
 // "generator conversation, 12031 requests", "a trace file, arrivals spread": without its path.
 std::string describe(const TrafficSource& source);
 

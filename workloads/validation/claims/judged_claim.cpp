@@ -119,12 +119,14 @@ bool is_met(const JudgedClaim& judged) {
   return all_right && claim.published.met_by(*judged.runs[*judged.deciding].ours);
 }
 
-// Further from the published figure than it was recorded, by half a percentage point.
+// Further from the published figure than it was recorded, by half a percentage point; or a configuration has
+// no figure any more.
 bool is_worse(const JudgedClaim& judged) {
   constexpr double kSlack = 0.005;
   const Claim& claim = *judged.claim;
   if (!claim.known_figure) return false;
-  if (!judged.deciding) return true;
+  if (std::any_of(judged.runs.begin(), judged.runs.end(), [](const ClaimRun& run) { return !run.ours; }))
+    return true;
   const double ours = *judged.runs[*judged.deciding].ours, known = *claim.known_figure;
   return claim.published.better(known, ours) &&
          std::abs(ours - known) > kSlack * std::abs(claim.published.value);

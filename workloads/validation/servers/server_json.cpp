@@ -1,6 +1,7 @@
 // The errors of measured servers for scripts.
 #include <nlohmann/json.hpp>
 
+#include "hw/json_text.h"
 #include "workloads/validation/servers/server_errors.h"
 
 namespace moebius {
@@ -21,7 +22,8 @@ Json group_json(const ServerGroup& group) {
 }
 
 Json row_json(const ServerResult& result) {
-  Json json = {{"line", result.row.line}, {"key", result.row.key}, {"scored", result.scored()}};
+  Json json = {
+      {"line", result.row.line}, {"key", shown_characters(result.row.key)}, {"scored", result.scored()}};
   if (!result.left_out.empty()) {
     json["left_out"] = result.left_out;
     return json;
@@ -40,7 +42,7 @@ std::string servers_json(const std::vector<ServerResult>& results) {
   Json json = {{"rows", summary.rows},
                {"scored", summary.scored},
                {"kept_for_fit", summary.for_fit},
-               {"rank_correlation", summary.rank_correlation},
+               {"rank_correlation", summary.ranks.empty() ? Json() : Json(summary.rank_correlation)},
                {"groups", Json::array()},
                {"rank_correlations", Json::array()},
                {"left_out", Json::object()},

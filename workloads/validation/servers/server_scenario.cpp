@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>
@@ -53,7 +54,7 @@ std::string accelerator_of(const ServerRow& row) {
 // benchmarks that give "TP n, EP n" or "TP n, attention DP" became rows of n x n ranks, more than a board
 // has.
 ServerDegrees counted_once(ServerDegrees d, bool moe) {
-  d.tp = std::max(1, d.tp), d.dp = std::max(1, d.dp);
+  d.tp = std::max(1, d.tp), d.dp = std::max(1, d.dp), d.pp = std::max(1, d.pp);
   if (!moe) return d;
   const int ranks = d.tp * d.dp, n = static_cast<int>(std::lround(std::sqrt(ranks)));
   const bool twice = n > 1 && n * n == ranks && d.moe_tp * d.moe_ep == ranks;
@@ -74,6 +75,9 @@ ServerDegrees degrees_of(const ServerDegrees& given, const Model& model, const c
   if (d.moe_tp == 0 || d.moe_ep == 0) throw LeftOut{fmt::format("how experts stand is not told ({})", what)};
   if (d.moe_tp * d.moe_ep != d.tp * d.dp)
     throw LeftOut{"degrees of attention and experts contradict each other"};
+  constexpr std::int64_t kMostDevices = 1 << 20;
+  if (std::int64_t{d.workers} * d.tp * d.dp * d.pp > kMostDevices)
+    throw LeftOut{fmt::format("more than {} devices ({})", kMostDevices, what)};
   return d;
 }
 
@@ -269,7 +273,7 @@ ServerScenario server_scenario(const ServerRow& row, const ModelCatalog& models)
   try {
     return mapped(row, models);
   } catch (const LeftOut& why) {
-    return {std::nullopt, why.reason};
+    return {std::nullopt, shown_characters(why.reason)};  // cells of a table are of any bytes
   }
 }
 

@@ -48,8 +48,9 @@ std::string servers_text(const std::vector<ServerResult>& results) {
                  "{} rows of measured servers, {} scored; {} more are kept for the fit of host costs\n\n",
                  summary.rows, summary.scored, summary.for_fit);
   add_groups(out, summary);
-  fmt::format_to(out, "\nrank correlation of throughput over configurations: {:.3f}\n",
-                 summary.rank_correlation);
+  fmt::format_to(
+      out, "\nrank correlation of throughput over configurations: {}\n",
+      summary.ranks.empty() ? "- (of three rows and more)" : fmt::format("{:.3f}", summary.rank_correlation));
   for (const RankCorrelation& rank : summary.ranks)
     fmt::format_to(out, "  {:<10} {:<40}{:>5}  {:.3f}\n", rank.system, rank.model, rank.rows, rank.spearman);
   if (!summary.left_out.empty()) fmt::format_to(out, "\nrows that are not scored, and why\n");
