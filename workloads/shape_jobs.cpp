@@ -40,31 +40,43 @@ std::string cluster_of(Value cluster, int pool, int nodes) {
   return "/cluster=" + to_json(cluster);
 }
 
-// Of training on a part of a node, whose plan is that of a whole one.
-int replicas_on_part(const Scenario& scenario, int cards, int of_node) {
-  const int degree = scenario.plan.dp * cards / of_node;
-  if (degree * of_node != scenario.plan.dp * cards || degree == 0)
-    throw input_error(fmt::format("{}: {} replicas on {} cards do not go onto {}", scenario.file,
-                                  scenario.plan.dp, of_node, cards));
+// On a part of a node, of a plan that is that of a whole one.
+int replicas_on_part(const std::string& file, int replicas, int cards, int of_node) {
+  const int degree = replicas * cards / of_node;
+  if (degree * of_node != replicas * cards || degree == 0)
+    throw input_error(
+        fmt::format("{}: {} replicas on {} cards do not go onto {}", file, replicas, of_node, cards));
   return degree;
+}
+
+// What else is set of a scenario that was read on whole nodes, so that its plan is one of all cards and no
+// others: a job holds them all. Of services of requests that arrive nothing: these are no shapes.
+std::vector<std::string> sets_on(const Scenario& scenario, int cards, int of_node) {
+  if (!scenario.service.phases.empty()) return {};
+  const bool trains = scenario.kind == ScenarioKind::kTraining;
+  const int devices = trains ? scenario.plan.ranks() : scenario.serving.devices();
+  if (devices == cards) return {};
+  if (cards >= of_node || devices != of_node)
+    throw input_error(fmt::format("{}: its plan is one of {} devices", scenario.file, devices));
+  const int degree =
+      replicas_on_part(scenario.file, trains ? scenario.plan.dp : scenario.serving.dp, cards, of_node);
+  return {fmt::format("{}={}", trains ? "/plan/dp/degree" : "/plan/decode/attention/dp", degree)};
 }
 
 std::unique_ptr<Job> read_shape(ShapeSource& source, int shape, int pool, int cards) {
   if (!source.library) source.library = std::make_unique<const Library>(source.data);
   const std::string& file = source.plan->shapes[shape].scenario;
   const int of_node = source.plan->pools[pool].cards;
-  const auto read = [&](int nodes, std::vector<std::string> sets) {
-    sets.insert(sets.begin(), cluster_of(source.cluster, pool, nodes));
+  const auto read = [&](std::vector<std::string> sets) {
+    sets.insert(sets.begin(), cluster_of(source.cluster, pool, std::max(1, cards / of_node)));
     return read_job(file, {.sets = std::move(sets), .seed = {}}, *source.library);
   };
-  Job job = read(std::max(1, cards / of_node), {});
+  Job job = read({});
   if (!job.training && !job.serving)
     throw input_error(fmt::format("{}: expected training, or serving of a batch, found {}", file,
                                   to_string(job.scenario.kind)));
-  if (job.training && cards < of_node) {
-    const int degree = replicas_on_part(job.scenario, cards, of_node);
-    job = read(1, {fmt::format("/plan/dp/degree={}", degree)});
-  }
+  std::vector<std::string> sets = sets_on(job.scenario, cards, of_node);
+  if (!sets.empty()) job = read(std::move(sets));
   job.scenario.timeline.detail = Detail::kNone;
   job.is_phase = true;
   // Steps by closed forms: what neighbours cost comes on top (shared_links.h).
@@ -75,13 +87,17 @@ std::unique_ptr<Job> read_shape(ShapeSource& source, int shape, int pool, int ca
 }
 
 // What stands in the file of a shape, on so many cards of a pool.
-Scenario scenario_on(Document document, const Value& cluster, const CardPool& of, int pool, int cards,
+Scenario scenario_on(const Document& document, const Value& cluster, const CardPool& of, int pool, int cards,
                      const Library& library) {
-  apply({.sets = {cluster_of(cluster, pool, std::max(1, cards / of.cards))}, .seed = {}}, document);
-  Scenario scenario = read_scenario(document, library.hardware, library.models);
-  if (scenario.kind == ScenarioKind::kTraining && cards < of.cards)
-    replicas_on_part(scenario, cards, of.cards);
-  return scenario;
+  const auto read = [&](std::vector<std::string> sets) {
+    Document changed = document;
+    sets.insert(sets.begin(), cluster_of(cluster, pool, std::max(1, cards / of.cards)));
+    apply({.sets = std::move(sets), .seed = {}}, changed);
+    return read_scenario(changed, library.hardware, library.models);
+  };
+  Scenario scenario = read({});
+  std::vector<std::string> sets = sets_on(scenario, cards, of.cards);
+  return sets.empty() ? scenario : read(std::move(sets));
 }
 
 // Nothing, and why, where no pool of the shape takes it.

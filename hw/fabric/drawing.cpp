@@ -30,9 +30,9 @@ std::map<int, PodContents> first_plane(const Fabric& fabric) {
   return pods;
 }
 
-int switches_of_plane(const FabricFigures& figures, std::size_t tier, const Sketch& sketch, int parts) {
-  if (figures.tiers.size() <= tier) return 0;
-  return static_cast<int>(figures.tiers[tier].switches / sketch.planes / std::max(1, parts));
+int cores_of_region(const FabricFigures& figures, const Sketch& sketch) {
+  if (figures.tiers.size() < 3) return 0;
+  return static_cast<int>(figures.tiers[2].switches / sketch.planes / sketch.regions);
 }
 
 // "[0] [1] [2] .. [63]"
@@ -85,6 +85,14 @@ std::string of_pods(const Sketch& sketch) {
                      sketch.planes > 1 ? fmt::format(" x {} planes", sketch.planes) : "");
 }
 
+// Pods at the end of a region, and regions, may be smaller than others.
+std::string counts_text(const Sketch& sketch, int Sketch::Pod::*count) {
+  int least = sketch.pods.front().*count, most = least;
+  for (const Sketch::Pod& pod : sketch.pods)
+    least = std::min(least, pod.*count), most = std::max(most, pod.*count);
+  return fmt::format("{}{}{}", least < most ? fmt::format("{} to ", least) : "", most, of_pods(sketch));
+}
+
 std::string borders_text(const Sketch& sketch) {
   std::string drawn;
   for (int region = 0; region < sketch.regions; ++region)
@@ -108,17 +116,15 @@ Sketch sketch_of(const Fabric& fabric, const std::string& node) {
   if (sketch.nodes < 2) return sketch;
   const FabricFigures figures = figures_of(fabric);
   const std::map<int, PodContents> pods = first_plane(fabric);
-  const int all_pods = static_cast<int>(pods.size());
   for (const auto& [index, pod] : pods) {
     sketch.pods.push_back({pod.region, static_cast<int>(pod.leaves.size()) * sketch.twins,
-                           switches_of_plane(figures, 1, sketch, all_pods),
-                           static_cast<int>(pod.nodes.size())});
+                           fabric.spines_of_pod(index), static_cast<int>(pod.nodes.size())});
   }
   const FabricLayout::PoolPlace& place = fabric.layout().pools.front();
   sketch.nodes_of_group = place.nodes_per_leaf;
   sketch.leaves_of_group =
       std::max(1, fabric.layout().columns / spec.planes) * place.leaves_per_node * sketch.twins;
-  sketch.cores = switches_of_plane(figures, 2, sketch, sketch.regions);
+  sketch.cores = cores_of_region(figures, sketch);
   sketch.nic = to_text(fabric.capacity({WireKind::kNicOutPort, 0}));
   if (sketch.tiers >= 2) sketch.leaf_link = to_text(figures.tiers[0].up_rate);
   if (sketch.tiers == 3) sketch.core_link = to_text(figures.tiers[1].up_rate);
@@ -138,12 +144,10 @@ std::string text_drawing(const Sketch& sketch) {
     text += strands("links of " + sketch.core_link);
   }
   if (sketch.tiers >= 2) {
-    text += row("spine", by_pods(sketch, &Sketch::Pod::spines),
-                fmt::format("{}{}", sketch.pods.front().spines, of_pods(sketch)));
+    text += row("spine", by_pods(sketch, &Sketch::Pod::spines), counts_text(sketch, &Sketch::Pod::spines));
     text += strands("links of " + sketch.leaf_link);
   }
-  text += row("leaf", by_pods(sketch, &Sketch::Pod::leaves),
-              fmt::format("{}{}", sketch.pods.front().leaves, of_pods(sketch)));
+  text += row("leaf", by_pods(sketch, &Sketch::Pod::leaves), counts_text(sketch, &Sketch::Pod::leaves));
   const std::string ports =
       sketch.twins > 1 ? fmt::format("NIC ports of {}, one into each of {} twins", sketch.nic, sketch.twins)
                        : "NICs of " + sketch.nic;

@@ -127,4 +127,8 @@ TEST_CASE("shapes whose scenarios are not what they say are refused before anyth
       Catch::StartsWith("/queueing/shapes/0/scenario: on 24 cards: ") &&
           Catch::EndsWith("pretrain-qwen3-30b.json:12: /plan/ep/degree: expert-parallel degree 8 does not "
                           "divide the tp 1 x cp 1 x dp 12 = 12 ranks of a pipeline stage"));
+  // Its plan says dp 16 and tp 1.
+  CHECK_THAT(refusal_of_shapes({{"/queueing/shapes/1/sizes", R"([{"cards": 32}])"}}),
+             Catch::StartsWith("/queueing/shapes/1/scenario: on 32 cards: ") &&
+                 Catch::EndsWith("serve-qwen3-235b.json: its plan is one of 16 devices"));
 }

@@ -72,6 +72,7 @@ ClusterRun::ClusterRun(const ClusterPlan& plan, std::uint64_t seed,
         checkpoint_costs(plan.checkpoint, job.state, std::int64_t{job.nodes} * plan.devices_per_node);
     const Time interval = interval_or_never(plan, job, costs);
     jobs_.emplace_back(job, plan.checkpoint, costs, interval);
+    jobs_.back().since = job.arrival;  // in the queue; it may begin at the event of another of that time
     jobs_.back().progress.course().interruptions.assign(plan.faults.size(), 0);
     by_arrival_.push_back(static_cast<int>(by_arrival_.size()));
   }
@@ -118,7 +119,6 @@ void ClusterRun::take(const PendingEvent& event) {
     return;
   switch (event.what) {
     case PendingEvent::What::kArrival:
-      jobs_[event.subject].since = now_;  // it is in the queue
       return start_waiting();
     case PendingEvent::What::kFault: {
       double at = random_.unit() * total_rate_;

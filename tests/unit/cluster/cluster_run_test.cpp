@@ -256,6 +256,17 @@ TEST_CASE("jobs get nodes in the order of their arrival") {
   }
 }
 
+TEST_CASE("who arrives at the same time as another has not waited") {
+  ClusterPlan two = plan();
+  two.jobs = {{.name = "a", .nodes = 2, .arrival = kHour * 5, .work = kHour, .state = {600e9}},
+              {.name = "b", .nodes = 2, .arrival = kHour * 5, .work = kHour, .state = {600e9}}};
+  const ClusterCourse both = run_cluster(two, 1);
+  for (const JobCourse& course : both.jobs) {
+    CHECK(course.of(TimeItem::kQueued) == Time{});
+    CHECK(sum(course) == kHour);
+  }
+}
+
 // Steps of an hour, saved when the step is over that runs after 90 minutes: not before 2 h.
 TEST_CASE("there is state to save only at the end of a step") {
   ClusterPlan one = plan();

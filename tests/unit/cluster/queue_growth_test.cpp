@@ -27,6 +27,25 @@ TEST_CASE("an elastic job shrinks to what is its own and grows again when cards 
   CHECK(course.jobs[1].first_start == kHour * 5 + Time{10'000'000'000});
 }
 
+// Two nodes, one of which two jobs of 4 cards share until one of them ends after 10 hours. The other one has
+// then 20 of 30 hours left, 10 on all 8: not with 4 cards of the node beside before.
+TEST_CASE("a job on a part of a node grows into the rest of that node alone") {
+  QueueSetting setting;
+  setting.plan.scheduler.elastic = true;
+  setting.plan.shapes.clear();
+  setting.add_shape(0, {4, 8});
+  setting.add_shape(1, {4});
+  setting.plan.shapes[0].elastic = true;
+  setting.plan.pools[0].nodes = 2;
+  setting.add(0, 0, {}, kHour * 30);
+  setting.add(1, 0, {}, kHour * 10);
+  const QueueCourse course = setting.run();
+  CHECK(course.jobs[1].end == kHour * 10 + kMinute);
+  CHECK(course.jobs[0].resized == 1);
+  // Two starts of a minute, 10 s each to save and to load.
+  CHECK(course.jobs[0].end == kHour * 20 + kMinute * 2 + Time{20'000'000'000});
+}
+
 // 64 cards become free when 5 of 20 hours are left, which take 2.5 on 128; from the beginning it would be 10.
 TEST_CASE("a job grows for what is left and where nothing is saved for all of its work") {
   QueueSetting setting;
@@ -172,6 +191,26 @@ TEST_CASE("a job that shrinks within a node gives back a part of it") {
   CHECK(course.jobs[0].preempted == 0);
   CHECK(course.jobs[1].first_start == kHour * 5 + Time{10'000'000'000});
   CHECK((course.pools[0].all() == whole(setting)));
+}
+
+// Two jobs could each do without half of a node, but two halves are no node for a replica.
+TEST_CASE("nobody shrinks for a replica of whole nodes where that makes no node free") {
+  QueueSetting setting;
+  setting.plan.scheduler.elastic = true;
+  setting.plan.shapes.clear();
+  setting.add_shape(0, {4, 8});
+  setting.add_shape(1, {8});
+  setting.plan.shapes[0].elastic = true;
+  setting.plan.shapes[1].kind = JobClass::kInference;
+  setting.plan.shapes[1].preemptible = false;
+  setting.plan.queues = {{.name = "first", .quota = 1}, {.name = "second", .quota = 0}};
+  setting.plan.pools[0].nodes = 2;
+  setting.add(0, 1, {}, kHour * 200);
+  setting.add(0, 1, {}, kHour * 200);
+  setting.add(1, 0, kHour * 5, kHour * 50);  // a replica
+  const QueueCourse course = setting.run();
+  CHECK(course.jobs[0].resized + course.jobs[1].resized == 0);
+  CHECK_FALSE(course.jobs[2].started);
 }
 
 // Both quotas are full of training when a service comes that has none left: its replica gets cards of the

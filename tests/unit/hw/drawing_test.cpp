@@ -58,6 +58,31 @@ TEST_CASE("Regions stand beside each other, with the fibre between them") {
   CHECK_THAT(text, Catch::Contains("[0] ======= [1]") && Catch::Contains("30 km, 100 GB/s each way"));
 }
 
+// 16 nodes of 4 rails are 16 leaves of 4 uplinks under 4 spines of 16 ports, 4 nodes 4 leaves under one.
+TEST_CASE("A region that is smaller than another is drawn so") {
+  FabricSpec spec;
+  spec.tiers = 2;
+  spec.leaf_ports = 4;
+  spec.switch_ports = 16;
+  spec.transport_efficiency = 1;
+  spec.region_rate = {100e9};
+  FabricPool large;
+  large.nodes = 16;
+  large.devices_per_node = 4;
+  large.link_rate = {160e9};
+  large.nic_rate = {50e9};
+  FabricPool small = large;
+  small.nodes = 4;
+  small.region = 1;
+  const Sketch sketch = sketch_of(Fabric(spec, {large, small}), "node-4");
+  REQUIRE(sketch.pods.size() == 2);
+  CHECK(sketch.pods[0].spines == 4);
+  CHECK(sketch.pods[1].spines == 1);
+  const std::string text = text_drawing(sketch);
+  CHECK_THAT(text, Catch::Contains("1 to 4 in each of 2 regions") &&
+                       Catch::Contains("4 to 16 in each of 2 regions"));
+}
+
 TEST_CASE("A node alone is drawn without a network") {
   FabricPool pool;
   pool.nodes = 1;

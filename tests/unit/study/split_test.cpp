@@ -101,5 +101,16 @@ TEST_CASE("a layer takes longer on a slower chip and less on more ranks") {
   CHECK(seconds[1] > seconds[0]);
 }
 
+TEST_CASE("a matrix has the products of a plan's own format") {
+  const Scenario scenario = mixed(R"({"precision": {"gemm": "fp32"}})");
+  for (const Pool& pool : scenario.cluster->pools) {
+    const auto costs = make_cost_source(pool.accelerator);
+    const EfficiencyMatrix matrix = chip_matrix(pool.accelerator, *costs, scenario.plan.gemm);
+    CHECK(matrix.efficiency("gemm fp32", 4096) > 0);
+    // Chips multiply FP32 several times slower than BF16.
+    CHECK(layer_seconds(matrix, pool, scenario, 1) > 2 * layer_seconds(matrix, pool, mixed(), 1));
+  }
+}
+
 }  // namespace
 }  // namespace moebius

@@ -106,6 +106,12 @@ std::vector<NodeCards> CardMap::place_whole(int nodes) {
   return got;
 }
 
+void CardMap::take_beside(NodeCards& held, int cards) {
+  CHECK(cards <= free_[held.node], "free cards of the same node");
+  take(held.node, cards);
+  held.cards += cards;
+}
+
 void CardMap::give_back(const NodeCards& held) {
   if (down(held.node)) return;
   free_[held.node] += held.cards;

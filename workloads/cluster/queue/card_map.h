@@ -33,6 +33,9 @@ class CardMap {
   bool can_place(int cards, bool spares = false) const;
   // Takes them; they must be there.
   std::vector<NodeCards> place(int cards, bool spares = false);
+  // Free on a node of which a job has a part, and takes of that: it stays on one node.
+  int free_beside(const NodeCards& held) const { return free_[held.node]; }
+  void take_beside(NodeCards& held, int cards);
   void give_back(const NodeCards& held);
   // Of a job's nodes, in the order in which it should give some back: those that share a leaf with the fewest
   // of its others first.

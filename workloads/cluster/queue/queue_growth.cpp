@@ -12,6 +12,14 @@ namespace {
 constexpr double kWorthwhile = 6;
 }  // namespace
 
+// What it lacks for that size is free: while it has a part of a node, on this one.
+bool QueueRun::has_room(const QueuedRun& run, int next) const {
+  const CardMap& map = maps_[run.pool];
+  const auto more = static_cast<int>(cards_of(run, next) - run.cards);
+  if (run.cards < map.pool().cards) return more <= map.free_beside(run.nodes.front());
+  return map.can_place(more, lends_spares_to(run));
+}
+
 // The size that follows, where it can be had now and pays; -1: none.
 int QueueRun::next_size(const QueuedRun& run) {
   const int next = run.size + 1, pool = run.pool;
@@ -22,7 +30,7 @@ int QueueRun::next_size(const QueuedRun& run) {
   if (run.size >= run.asked && now_ - run.settled_since < in_.plan.scheduler.settle) return -1;
   const std::int64_t more = cards_of(run, next) - run.cards;
   if (reserved_of(run.queue, pool).set || reserved_of(kEverybody, pool).set || cap_holds_ ||
-      !cap_allows(pool, more) || !maps_[pool].can_place(static_cast<int>(more), lends_spares_to(run)))
+      !cap_allows(pool, more) || !has_room(run, next))
     return -1;
   const bool apart = in_.plan.scheduler.partition == PartitionRule::kStatic;
   if (apart && used(run.queue, pool) + more > quota(run.queue, pool)) return -1;
@@ -57,9 +65,11 @@ bool QueueRun::grow_one(int pool) {
   const std::int64_t cards = cards_of(*best, next);
   book(*best);
   pass_watts_ += static_cast<double>(cards - best->cards) * card_watts(pool);
-  const bool spares = lends_spares_to(*best);
-  for (const NodeCards& held : map.place(static_cast<int>(cards - best->cards), spares))
-    best->nodes.push_back(held);
+  const auto more = static_cast<int>(cards - best->cards);
+  if (best->cards < map.pool().cards)
+    map.take_beside(best->nodes.front(), more);
+  else
+    for (const NodeCards& held : map.place(more, lends_spares_to(*best))) best->nodes.push_back(held);
   hold(*best, cards);
   save_and(*best, next);
   return true;

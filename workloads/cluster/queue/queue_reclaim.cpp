@@ -46,12 +46,15 @@ std::int64_t QueueRun::borrowed_in(int pool, int but) {
   return sum;
 }
 
-// Cards that a run frees when it goes on with `next`, or stops (-1), as far as they help a job of so many:
-// whole nodes where it needs whole nodes.
+// Cards that a run gives up when it goes on with `next`, or stops (-1).
+std::int64_t QueueRun::given_up(const QueuedRun& run, int next) const {
+  return std::max<std::int64_t>(0, run.cards - (next < 0 ? 0 : cards_of(run, next)));
+}
+
+// Of these, as far as they help a job of so many: whole nodes where it needs whole nodes.
 std::int64_t QueueRun::freed(const QueuedRun& run, int next, std::int64_t needed) const {
-  const std::int64_t cards = run.cards - (next < 0 ? 0 : cards_of(run, next));
-  const std::int64_t node = maps_[run.pool].pool().cards;
-  return needed >= node && run.cards < node ? 0 : std::max<std::int64_t>(0, cards);
+  const std::int64_t cards = given_up(run, next), node = maps_[run.pool].pool().cards;
+  return needed >= node ? cards / node * node : cards;
 }
 
 // What a run could do to make room: the size to which it shrinks, -1 to stop; kNothing.
@@ -98,7 +101,7 @@ bool QueueRun::reclaim_in(const QueuedRun& owner, Place place, bool by_right) {
     if (!run.holds()) continue;
     if (run.stage == RunStage::kSaving && (run.next_size < 0 || run.next_size < run.size)) {
       there += freed(run, run.next_size, needed);
-      going_[run.queue] += freed(run, run.next_size, needed);
+      going_[run.queue] += given_up(run, run.next_size);
     } else {
       others.push_back(r);
     }
@@ -119,7 +122,7 @@ bool QueueRun::reclaim_in(const QueuedRun& owner, Place place, bool by_right) {
         by_right ? way_to_free(runs_[r], owner, needed - there) : way_to_yield(runs_[r], needed - there);
     if (next == kNothing || freed(runs_[r], next, needed) == 0) continue;
     there += freed(runs_[r], next, needed);
-    going_[runs_[r].queue] += freed(runs_[r], next, needed);
+    going_[runs_[r].queue] += given_up(runs_[r], next);
     moves.emplace_back(r, next);
   }
   if (there < needed) return false;

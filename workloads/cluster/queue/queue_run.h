@@ -175,6 +175,7 @@ class QueueRun {
   CardItem why_free(int pool);
 
   // queue_growth.cpp
+  bool has_room(const QueuedRun& run, int next) const;
   int next_size(const QueuedRun& run);
   bool grow_one(int pool);
   bool could_be_larger(int pool) const;
@@ -192,6 +193,7 @@ class QueueRun {
   bool kept_for_others(const QueuedRun& owner, Place place);
   bool reclaim_in(const QueuedRun& owner, Place place, bool by_right);
   std::int64_t borrowed_in(int pool, int but);
+  std::int64_t given_up(const QueuedRun& run, int next) const;
   std::int64_t freed(const QueuedRun& run, int next, std::int64_t needed) const;
   int way_to_free(const QueuedRun& run, const QueuedRun& owner, std::int64_t missing);
   int way_to_yield(const QueuedRun& run, std::int64_t missing) const;

@@ -65,7 +65,7 @@ std::string shape_text(const OpClass& of) {
   return s.k > 2 ? fmt::format("{} x {} x {}", s.m, s.n, s.k) : fmt::format("{} x {}", s.m, s.n);
 }
 
-// In 8 bits products alone.
+// In other formats than BF16 products alone.
 bool runs_in(OpKind kind, DType dtype) {
   const bool product = kind == OpKind::kGemm || kind == OpKind::kGroupedGemm;
   return dtype == DType::kBf16 || product;
@@ -110,9 +110,11 @@ double EfficiencyMatrix::efficiency(std::string_view op, double width) const {
   return below->efficiency() + share * (above->efficiency() - below->efficiency());
 }
 
-EfficiencyMatrix chip_matrix(const Accelerator& chip, const CostSource& costs) {
+EfficiencyMatrix chip_matrix(const Accelerator& chip, const CostSource& costs, DType products) {
   EfficiencyMatrix matrix{chip.id, "", {}};
-  for (const DType dtype : {DType::kBf16, DType::kFp8}) {
+  std::vector<DType> formats{DType::kBf16, DType::kFp8};
+  if (std::find(formats.begin(), formats.end(), products) == formats.end()) formats.push_back(products);
+  for (const DType dtype : formats) {
     if (chip.peak_of(dtype).value <= 0) continue;
     for (const OpClass& of : op_classes())
       if (runs_in(of.kind, dtype)) matrix.rows.push_back(row_of(of, dtype, chip, costs));

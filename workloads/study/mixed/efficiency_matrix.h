@@ -37,9 +37,11 @@ struct EfficiencyMatrix {
   double efficiency(std::string_view op, double width = 0) const;
 };
 
-// Of compute and memory alone: every class that the chip has arithmetic for. An op is of the kind whose
-// roofline is the longer: its share of the peak, or of the memory's rate.
-EfficiencyMatrix chip_matrix(const Accelerator& chip, const CostSource& costs);
+// Of compute and memory alone: every class that the chip has arithmetic for, products in BF16, FP8 and the
+// format of `products`. An op is of the kind whose roofline is the longer: its share of the peak, or of the
+// memory's rate.
+EfficiencyMatrix chip_matrix(const Accelerator& chip, const CostSource& costs,
+                             DType products = DType::kBf16);
 
 // And collectives and messages, on two nodes of `pool` joined by NICs of its own. A row is the share of the
 // links or of the NICs, whichever take longer.

@@ -158,6 +158,13 @@ std::vector<std::size_t> SearchCourse::run_fine(std::size_t from, std::size_t co
   return ran;
 }
 
+// What was looked at before the end may all be worse than the plan that the search began with.
+bool SearchCourse::given_is_best() const {
+  if (!result_.given || result_.plans.empty()) return result_.given.has_value();
+  const double best = result_.plans.front().best_known().score;
+  return !result_.complete && result_.given->best_known().score < best;
+}
+
 void SearchCourse::count() {
   SearchCounts& counts = result_.counts;
   const std::int64_t rest = counts.legal - counts.too_large - counts.rough - counts.refused;
@@ -165,7 +172,7 @@ void SearchCourse::count() {
   if (counts.legal == 0 && result_.complete)
     throw run_error(fmt::format("{}: no plan of those to search is legal", result_.scenario));
   result_.plans = std::move(found_);
-  if (result_.plans.empty() && result_.given) result_.plans.push_back(*result_.given);
+  if (given_is_best()) result_.plans.insert(result_.plans.begin(), *result_.given);
   if (result_.plans.empty() && counts.refused > 0) throw input_error(result_.refusal);
   if (result_.plans.empty() && result_.complete)
     throw run_error(fmt::format("{}: none of {} legal plans fits", result_.scenario, counts.legal));

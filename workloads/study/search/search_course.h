@@ -57,7 +57,8 @@ class SearchCourse {
   // The best at the finer clock. `comparable`: it only adds to what the rough one says, so that the rest is
   // left when no other can come among the best.
   void refine(const CarryOut& fine, bool comparable);
-  // Fills counts and plans of the result. run_error when nothing was found and everything was looked at.
+  // Fills counts and plans of the result, of one that was ended with the plan as given where nothing better
+  // was found. run_error when nothing was found and everything was looked at.
   void count();
 
   SearchQueue& open() { return open_; }
@@ -68,6 +69,7 @@ class SearchCourse {
   void take(SearchNext& next, SearchQueue& open);
   void show_progress() const;
   double share_done() const;
+  bool given_is_best() const;
   std::vector<std::size_t> run_fine(std::size_t from, std::size_t count, const CarryOut& fine);
 
   const SearchRequest& request_;
