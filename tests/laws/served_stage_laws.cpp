@@ -210,6 +210,30 @@ TEST_CASE("parts of a prompt follow each other through the stages") {
   CHECK(now.seconds() == Approx((kParts + kStages - 1) * 1e-3));
 }
 
+// 1 ms of the host before the first batches of both lanes, then none: the first stage has one lane from 1 to
+// 3 ms and from 5 to 7, the other from 3 to 5 and from 7 to 9; the second stage each of them 2 ms later.
+TEST_CASE("a batch takes its stages from when the host is done with it") {
+  std::vector<Constant> stages(2, Constant(2e-3));
+  PipelineCost cost = pipeline(stages, 0);
+  InstanceRules rules;
+  rules.replica.pages = 100;
+  rules.replica.token_budget = 64;
+  rules.host.overlapped = true;
+  rules.host.per_iteration = Time{1'000'000};
+  Instance one(rules, &cost), other(rules, &cost);
+  for (Instance* lane : {&one, &other}) lane->replica(0).enqueue({.prompt = 128, .output = 1});
+  StepOutcome outcome;
+  const auto end_of_next = [&](Instance& lane) {
+    if (lane.busy()) lane.end(lane.until(), outcome);
+    lane.begin(lane.until());
+    return lane.until().seconds();
+  };
+  CHECK(end_of_next(one) == Approx(3e-3));
+  CHECK(end_of_next(other) == Approx(5e-3));
+  CHECK(end_of_next(one) == Approx(9e-3));
+  CHECK(end_of_next(other) == Approx(11e-3));
+}
+
 TEST_CASE("a forecast takes no stage") {
   std::vector<Constant> stages(3, Constant(1e-3));
   PipelineCost cost = pipeline(stages, 0);
@@ -299,6 +323,23 @@ TEST_CASE("two stages are at most twice as fast as one") {
   REQUIRE(of_two.pipeline);
   CHECK(of_two.run.busy > 0.5);
   CHECK(of_two.run.busy <= 1);
+}
+
+// A model of 8 billion parameters guesses beside experts that eight ranks share.
+TEST_CASE("making guesses takes as long whether tokens choose experts evenly or not") {
+  const auto tpot = [](const std::string& popularity, const std::string& speculative) {
+    return served({"/model=qwen3-30b-a3b", "/cluster/pools/0/nodes=1", "/workload/trace/requests=16",
+                   "/workload/trace/input=512", "/workload/trace/output=20",
+                   "/workload/experts/popularity=" + popularity,
+                   R"(/plan/decode={"attention": {"dp": 8, "tp": 1}, "ep": {"degree": 8}, "max_batch": 8)" +
+                       speculative + "}"})
+        .report.serving->tpot.mean;
+  };
+  const auto guessing = [&](const std::string& popularity) {
+    return tpot(popularity, R"(, "speculative": {"mtp": 1, "acceptance": 0, "model": "qwen3-8b"})") -
+           tpot(popularity, "");
+  };
+  CHECK(guessing(R"({"zipf": 0})") == Approx(guessing(R"("balanced")")).epsilon(0.1));
 }
 
 TEST_CASE("what prompts take of stages counts on all of them, whatever their lane waits for") {

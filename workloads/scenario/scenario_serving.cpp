@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -195,19 +196,21 @@ void reduce_as(const Framework& framework, Scenario& scenario) {
 
 }  // namespace
 
-// What an engine reckons itself: of the one pool's devices; of several it differs.
+// What an engine reckons itself, of the devices of each pool and as they are laid out there.
 void show_share(Scenario& scenario) {
   const auto said =
       std::find_if(scenario.settings.begin(), scenario.settings.end(),
                    [](const Setting& setting) { return setting.pointer == "/plan/cache/hbm/share"; });
   if (!scenario.service.reserve.is_told() || !scenario.cluster || said == scenario.settings.end()) return;
-  const ServingPlan& plan = scenario.serving;
-  const std::vector<Pool>& pools = scenario.cluster->pools;
-  said->value =
-      pools.size() > 1
-          ? "\"by pool\""
-          : fmt::format("{}", share_beside(scenario.service.reserve, pools.front().accelerator.memory,
-                                           plan.dp, plan.tp, plan.token_budget));
+  const auto share = [&](const ServingPlan& plan, int pool) {
+    return share_beside(scenario.service.reserve, scenario.cluster->pools[pool].accelerator.memory,
+                        {plan.dp, plan.tp, plan.pp, plan.token_budget});
+  };
+  std::vector<double> shares;
+  for (const ServicePhase& phase : scenario.service.phases) shares.push_back(share(phase.plan, phase.pool));
+  if (shares.empty()) shares.push_back(share(scenario.serving, 0));
+  const bool alike = std::count(shares.begin(), shares.end(), shares.front()) == std::ssize(shares);
+  said->value = alike ? fmt::format("{}", shares.front()) : "\"by pool\"";
 }
 
 void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog,
@@ -242,7 +245,6 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
     require_same(prefill, of_prefill, degrees, scenario.cluster->pools);
   Section cache = section.object("cache", false, "keys and values of the running sequences");
   read_cache_keys(cache, framework, scenario.service);
-  show_share(scenario);
   read_tier_keys(cache, scenario.service, catalog);
   plan.block_tokens = cache.whole("block_tokens", {1, 1 << 16}, framework.block_tokens, "tokens of a page");
   cache.finish();
@@ -279,6 +281,7 @@ void read_serving_workload(Section section, Scenario& scenario) {
 
 void check_serving(Scenario& scenario, const Document& document) {
   set_phases(scenario, document);
+  show_share(scenario);
   set_expert_slots(scenario, document);
   check_tiers(scenario, document);
   check_formats(scenario, document);

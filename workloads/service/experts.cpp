@@ -80,34 +80,41 @@ bool shares_experts(const ServicePool& pool) {
 }
 
 PoolExperts::PoolExperts(const ServicePool& pool, const Scenario& scenario, ExpertCourse& course,
-                         IterationTimer& timer, StepSurface& even)
+                         const Timed& timed)
     : pool_(pool),
       course_(course),
-      timer_(timer),
+      timed_(timed),
       shape_(balancer_shape(pool)),
       even_(even_draw(pool, scenario.service.experts, course)) {
   const double active = placed_active(pool);
   const double most = 0.98 * std::min<double>(shape_.slots / active, shape_.ranks);
   LoadSurfaces::Measures measures;
-  measures.even = [&even](const StepPoint& point) { return even.time_at(point); };
+  measures.even = [this](const StepPoint& point) { return timed_.even.time_at(point); };
   measures.loaded = [this](const StepPoint& point, double imbalance) {
     SlotDraw& draw = draw_with(imbalance);
     draw.draws = draws_of(point, pool_);
-    const double seconds = timer_.seconds(point, {&draw, {}, false});
-    return StepTime(seconds, timer_.busy());
+    return time(point, draw);
   };
   measures.moving = [this](const StepPoint& point, const PairBytesPtr& bytes) {
-    return timer_.seconds(point, {&even_, bytes, true});
+    return timed_.timer.seconds(point, {&even_, bytes, true});
   };
   loads_ = std::make_unique<LoadSurfaces>(std::move(measures), most);
   const ByteRate rate = send_rate(*pool.job->scenario.cluster, 1);
-  const ExpertSteps::Links links{&even, loads_.get(), &course, Bytes{shape_.expert_bytes} / rate};
+  const ExpertSteps::Links links{&timed_.even, loads_.get(), &course, Bytes{shape_.expert_bytes} / rate};
   for (int i = 0; i < pool.phase.instances; ++i) {
     BalancerShape shape = shape_;
     shape.seed = random_bits(shape.seed, 0x696e7374, static_cast<std::uint64_t>(pool.phase.role), i);
     steps_.push_back(std::make_unique<ExpertSteps>(links, scenario.service.experts, shape));
   }
   typical_loads_ = loads_of_middle_layer(steps_.front()->balancer());
+}
+
+// Making guesses takes as long however the experts of the model are loaded.
+StepTime PoolExperts::time(const StepPoint& point, const SlotDraw& draw) {
+  const double seconds = timed_.timer.seconds(point, {&draw, {}, false});
+  StepTime time(seconds, timed_.timer.busy());
+  if (timed_.drafter != nullptr) time.add(timed_.drafter->time(point), 1);
+  return time;
 }
 
 // Made once an imbalance.
@@ -151,7 +158,7 @@ SurfaceError PoolExperts::error() {
       draw.known = std::make_shared<DrawnRoutes>();
       copies += copies_of(sample.point, pool_) * draw.draws;
       if (copies > kMostChecked && errors.size() >= 4) break;
-      errors.push_back(std::abs(sample.seconds / timer_.seconds(sample.point, {&draw, {}, false}) - 1));
+      errors.push_back(std::abs(sample.seconds / time(sample.point, draw).seconds - 1));
     }
   }
   if (errors.empty()) return {};

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "workloads/service/drafter.h"
 #include "workloads/service/pools.h"
 #include "workloads/serving/system/expert_figures.h"
 #include "workloads/serving/system/expert_steps.h"
@@ -15,9 +16,15 @@ namespace moebius {
 
 class PoolExperts {
  public:
+  // What carries out the pool's iterations, and those of evenly loaded experts, with what makes guesses in
+  // them; `drafter`: null where nothing does.
+  struct Timed {
+    IterationTimer& timer;
+    Drafter* drafter;
+    StepSurface& even;
+  };
   // All outlive the experts; `course` is that of the whole service.
-  PoolExperts(const ServicePool& pool, const Scenario& scenario, ExpertCourse& course, IterationTimer& timer,
-              StepSurface& even);
+  PoolExperts(const ServicePool& pool, const Scenario& scenario, ExpertCourse& course, const Timed& timed);
 
   // By instance; none where no expert is shared among ranks, or tokens choose evenly.
   std::vector<StepCost*> costs();
@@ -26,11 +33,12 @@ class PoolExperts {
 
  private:
   SurfaceError error();
+  StepTime time(const StepPoint& point, const SlotDraw& draw);
   SlotDraw& draw_with(double imbalance);
 
   const ServicePool& pool_;
   ExpertCourse& course_;
-  IterationTimer& timer_;
+  Timed timed_;
   BalancerShape shape_;
   SlotDraw even_;
   std::vector<double> typical_loads_;  // of slots: how those of a rank are to each other

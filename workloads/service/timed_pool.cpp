@@ -67,7 +67,9 @@ void TimedPool::place_experts(const Scenario& scenario, ExpertCourse& course) {
   if (!shares_experts(pool_) || pipeline_) return;
   SlotDraw even = even_draw(pool_, scenario.service.experts, course);
   if (scenario.service.experts.policy != BalancePolicy::kNone || even.draws_always) even_ = std::move(even);
-  if (!course.even()) experts_ = std::make_unique<PoolExperts>(pool_, scenario, course, timer_, surface_);
+  if (course.even()) return;
+  const PoolExperts::Timed timed{timer_, drafter_ ? &*drafter_ : nullptr, surface_};
+  experts_ = std::make_unique<PoolExperts>(pool_, scenario, course, timed);
 }
 
 // By instance, or one for all. What moves and whose stages are taken is of an instance.

@@ -160,7 +160,7 @@ TEST_CASE("SGLang leaves of a device what its chunks, captured sequences and dev
   const Framework& sglang = *std::find_if(frameworks().begin(), frameworks().end(),
                                           [](const auto& f) { return f.name == "sglang"; });
   const auto share = [&](const char* chip, int dp, int tp, int tokens) {
-    return share_beside(sglang.reserve, catalog.accelerator(chip).memory, dp, tp, tokens);
+    return share_beside(sglang.reserve, catalog.accelerator(chip).memory, {dp, tp, 1, tokens});
   };
   CHECK(share("h100-sxm", 1, 1, 8192) == Approx(1 - 13440 / 81559.0).margin(6e-4));
   CHECK(share("h100-sxm", 1, 8, 8192) == Approx(1 - 14848 / 81559.0).margin(6e-4));
@@ -168,7 +168,25 @@ TEST_CASE("SGLang leaves of a device what its chunks, captured sequences and dev
   CHECK(share("b200-sxm", 8, 1, 16384) == Approx(1 - (27136 + 8 * 512 * 4.5) / 182630.4).margin(6e-4));
   CHECK(share("h200-sxm", 1, 1, 2048) == Approx(1 - 10240 / 143771.0).margin(6e-4));  // the least
   CHECK(share("h100-sxm", 64, 1, 8192) < 0);
+  // Two stages of eight: 128 for each of sixteen devices.
+  CHECK(share_beside(sglang.reserve, catalog.accelerator("h100-sxm").memory, {1, 8, 2, 8192}) ==
+        Approx(1 - 15872 / 81559.0).margin(6e-4));
   CHECK_FALSE(frameworks().front().reserve.is_told());
+}
+
+// Replicas that share no experts are servers of their own; eight that do are one.
+TEST_CASE("the share of a device that is shown is that of the servers that run") {
+  const auto shown = [](std::string_view experts) {
+    const Scenario scenario = serving(fmt::format(
+        R"("framework": "sglang", "decode": {{"pool": "a", "attention": {{"dp": 8}}{}}})", experts));
+    const auto said =
+        std::find_if(scenario.settings.begin(), scenario.settings.end(),
+                     [](const Setting& setting) { return setting.pointer == "/plan/cache/hbm/share"; });
+    REQUIRE(said != scenario.settings.end());
+    return said->value;
+  };
+  CHECK(shown("") == "0.835");
+  CHECK(shown(R"(, "ep": {"degree": 8})") == "0.592");
 }
 
 TEST_CASE("SGLang's chunk is by the smallest device that serves, not by one that nothing uses") {

@@ -193,7 +193,8 @@ TEST_CASE("an engine that keeps what its sizes take leaves each pool a share of 
   for (const ServicePool& pool : pools) {
     const ServingPlan& plan = pool.phase.plan;
     const Bytes memory = pool.job->scenario.cluster->pools.front().accelerator.memory;
-    shares.push_back(share_beside(apart.service.reserve, memory, plan.dp, plan.tp, plan.token_budget));
+    shares.push_back(
+        share_beside(apart.service.reserve, memory, {plan.dp, plan.tp, plan.pp, plan.token_budget}));
     const Bytes held = pool.weights + pool.page_bytes * static_cast<double>(pool.pages);
     CHECK(held <= memory * shares.back());
     CHECK(memory * shares.back() < held + pool.page_bytes);

@@ -320,4 +320,19 @@ TEST_CASE("a forecast knows what the host takes before a request can wait") {
   CHECK(of.forecasts.error / 20 < 0.05);
 }
 
+// Alone a token takes 1.01 ms of the device and 5 of the host, whichever of its stages takes them.
+TEST_CASE("a forecast counts what the host does with tokens as what it does before an iteration") {
+  LinearCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1)};
+  rules.classes = {promised(10, 4e-3)};
+  rules.admission = {AdmissionPolicy::kPredicted};
+  for (Time HostCosts::* const stage :
+       {&HostCosts::per_iteration, &HostCosts::per_sequence, &HostCosts::per_sample, &HostCosts::per_token}) {
+    rules.pools[0].instance.host = {};
+    rules.pools[0].instance.host.*stage = Time{5'000'000};
+    CHECK(run(rules, {.requests = 20, .gap = {1'000'000'000}}).classes[0].turned_away == 20);
+  }
+}
+
 }  // namespace moebius

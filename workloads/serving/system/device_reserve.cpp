@@ -24,13 +24,16 @@ int captured_sequences(double gibibytes, int devices) {
 
 }  // namespace
 
-double share_beside(const DeviceReserve& reserve, Bytes memory, int dp, int tp, std::int64_t prompt_tokens) {
+// Sequences are captured as those of one stage; all of its stages' devices count (server_args.py: tp_size x
+// pp_size / 8 GiB).
+double share_beside(const DeviceReserve& reserve, Bytes memory, const EngineSize& engine) {
   constexpr double kMib = 1024.0 * 1024, kLarge = 60 * 1024, kLeastPromptTokens = 2048;
   constexpr int kManyCaptured = 300;
   const double mebibytes = memory.value / kMib;
-  const int captured = captured_sequences(mebibytes / 1024, dp * tp);
-  double kept = reserve.always + reserve.per_captured * captured + reserve.per_device * dp * tp;
-  kept += reserve.per_prompt_token * std::max(kLeastPromptTokens, static_cast<double>(prompt_tokens));
+  const int dp = engine.dp, of_stage = dp * engine.tp;
+  const int captured = captured_sequences(mebibytes / 1024, of_stage);
+  double kept = reserve.always + reserve.per_captured * captured + reserve.per_device * of_stage * engine.pp;
+  kept += reserve.per_prompt_token * std::max(kLeastPromptTokens, static_cast<double>(engine.prompt_tokens));
   if (dp > 1) kept += dp * captured * reserve.per_captured_of_replica;
   if (dp > 1 && captured > kManyCaptured) kept += dp * captured * reserve.above_300_of_replica;
   if (mebibytes > kLarge) kept = std::max(kept, reserve.least);

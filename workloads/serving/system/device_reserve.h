@@ -15,8 +15,14 @@ struct DeviceReserve {
   bool is_told() const { return always > 0; }
 };
 
-// Of an engine of dp x tp devices of `memory` that takes in `prompt_tokens` at a time: the share of a device
-// that is left for weights and cache, in thousandths; zero or less where the reserve is more than it has.
-double share_beside(const DeviceReserve& reserve, Bytes memory, int dp, int tp, std::int64_t prompt_tokens);
+// An engine of pp stages of dp x tp devices that takes in `prompt_tokens` at a time.
+struct EngineSize {
+  int dp = 1, tp = 1, pp = 1;
+  std::int64_t prompt_tokens = 0;
+};
+
+// The share of its devices of `memory` that is left for weights and cache, in thousandths; zero or less where
+// the reserve is more than they have.
+double share_beside(const DeviceReserve& reserve, Bytes memory, const EngineSize& engine);
 
 }  // namespace moebius

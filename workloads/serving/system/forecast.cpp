@@ -21,9 +21,22 @@ double mean_keys(std::int64_t cached, std::int64_t computed) {
 
 }  // namespace
 
-// Device and processor, as Instance::duration() adds them up.
-double Forecaster::host(std::int64_t sequences) const {
-  return (rules_.host.per_iteration + rules_.host.per_sequence * sequences).seconds();
+// Device and processor, as HostLane::turn() adds them up. Of sequences that change prompts are known.
+double Forecaster::with_host(double device) const {
+  const HostCosts& host = rules_.host;
+  std::int64_t prepared = 0, samples = 0;  // of the fullest replica
+  double tokens = 0;                       // of all
+  for (const StepShape& shape : shapes_) {
+    const std::int64_t prompts = shape.prefill_sequences;
+    prepared = std::max(prepared, host.by_change ? prompts : prompts + shape.decode_sequences);
+    samples = std::max(samples, prompts + shape.decode_tokens);
+    tokens +=
+        static_cast<double>(prompts) + shape.decode_sequences * tokens_a_turn(rules_.replica.speculation);
+  }
+  double loop = (host.per_iteration + host.per_sequence * prepared).seconds();
+  if (!host.parallel) loop += host.per_token.seconds() * tokens;
+  device += host.per_sample.seconds() * static_cast<double>(samples);
+  return host.overlapped ? std::max(device, loop) : device + loop;
 }
 
 // All that are on a replica or on their way there, and this request where it is `own`.
@@ -46,7 +59,6 @@ void Forecaster::add_decoding(const ReplicaLoad& load, const ForecastRequest* ow
 double Forecaster::seconds(const Instance& instance, int replica, const ForecastRequest& request,
                            const Rows& rows) {
   shapes_.assign(instance.size(), {});
-  std::int64_t sequences = 0;
   for (int i = 0; i < instance.size(); ++i) {
     ReplicaLoad load = instance.replica(i).load();
     StepShape& shape = shapes_[i];
@@ -58,18 +70,14 @@ double Forecaster::seconds(const Instance& instance, int replica, const Forecast
     }
     const bool own = i == replica && rows.prompts == 0;
     if (rows.decodes) add_decoding(load, own ? &request : nullptr, rows.growth, shape);
-    if (i == replica) sequences = shape.prefill_sequences + shape.decode_sequences;
   }
-  const double device = instance.cost().forecast(shapes_);
-  return rules_.host.overlapped ? std::max(device, host(sequences)) : device + host(sequences);
+  return with_host(instance.cost().forecast(shapes_));
 }
 
 // Of an iteration in which all replicas have as much to do: what each of them takes of the instance.
 double Forecaster::share(const Instance& instance, const StepShape& each) {
   shapes_.assign(instance.size(), each);
-  const double device = instance.cost().forecast(shapes_);
-  const double host = this->host(each.prefill_sequences + each.decode_sequences);
-  return (rules_.host.overlapped ? std::max(device, host) : device + host) / instance.size();
+  return with_host(instance.cost().forecast(shapes_)) / instance.size();
 }
 
 double Forecaster::price_of_prompt(const Instance& instance, const ForecastRequest& request) {

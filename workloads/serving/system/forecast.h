@@ -64,7 +64,7 @@ class Forecaster {
   double share(const Instance& instance, const StepShape& each);
   double price_of_prompt(const Instance& instance, const ForecastRequest& request);
   double price_of_token(const Instance& instance, const ForecastRequest& request);
-  double host(std::int64_t sequences) const;
+  double with_host(double device) const;  // of the iteration of shapes_
   Time begins(const Instance& instance, int replica, const ForecastRequest& request, Time now);
 
   InstanceRules rules_;

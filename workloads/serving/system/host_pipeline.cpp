@@ -44,11 +44,20 @@ Time HostLane::show(Time ready, Time after) {
 }
 
 HostLane::Turn HostLane::turn(Time now, Time device, const HostWork& work) {
+  begin(now, work);
+  return end(device, work);
+}
+
+Time HostLane::begin(Time now, const HostWork& work) {
   const std::int64_t prepared = costs_.by_change ? work.changes : work.sequences;
   const Time before = later(later(pending_, costs_.per_iteration), repeated(costs_.per_sequence, prepared));
   begun_ = start(now, before, work.anew);
   pending_ = {};
   totals_.waits += begun_ - now;
+  return begun_;
+}
+
+HostLane::Turn HostLane::end(Time device, const HostWork& work) {
   const Time sampling = repeated(costs_.per_sample, work.samples);
   totals_.loop = later(totals_.loop, sampling);
   totals_.waits += sampling;

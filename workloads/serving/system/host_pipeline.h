@@ -65,6 +65,9 @@ class HostLane {
   // device's, and what the loop does with the tokens, one after the other. Overlapped: the loop worked for it
   // since the device began the iteration before, if that has just ended and left something to prepare.
   Turn turn(Time now, Time device, const HostWork& work);
+  // Both parts of it: when the device begins, and what comes of that.
+  Time begin(Time now, const HostWork& work);
+  Turn end(Time device, const HostWork& work);
   const HostTotals& totals() const { return totals_; }
 
  private:

@@ -84,12 +84,13 @@ std::optional<Time> Instance::begin(Time now) {
   if (rows == 0) return std::nullopt;
   cost_->begin(now, prompts < rows || ends_prompt());
   const HostWork work = host_work();
+  cost_->starts(host_.begin(now, work));
   const std::int64_t sequences = num_sequences();  // rows that fill a graph are nobody's
   if (prompts == 0 && !rules_.captured.empty()) fill_graphs();
   const double seconds = cost_->seconds(shapes_);
   count_stalls(seconds, sequences);
   const HostLane::Turn lasts =
-      host_.turn(now, behind_loads(now, time_from_seconds(swapping() + seconds)), work);
+      host_.end(behind_loads(now, time_from_seconds(swapping() + seconds)), work);
   shown_ = lasts.shown;
   ++totals_.iterations;
   totals_.prefills += prompts > 0;

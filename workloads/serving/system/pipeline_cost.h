@@ -25,7 +25,8 @@ class PipelineCost : public StepCost {
   }
 
   void begin(Time now, bool gives_tokens) override { now_ = now, gives_tokens_ = gives_tokens; }
-  // From then until the lane's next batch can be decided. Stages are taken: calls in the order of time.
+  void starts(Time at) override { now_ = at; }
+  // From then until the lane's next batch can be decided. Stages are taken in the order of calls.
   double seconds(std::span<const StepShape> replicas) override;
   StepStalls stalls(std::span<const StepShape> replicas, double seconds) override;
   double balancedness() const override { return stages_.front().cost->balancedness(); }

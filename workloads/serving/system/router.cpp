@@ -245,7 +245,9 @@ Forecast Router::forecast(const Location& at, const RouteRequest& request, Time 
   if (pool.role == PoolRole::kDecode)
     forecast.room = time_from_seconds(forecasters_[at.pool].until_room(where, at.replica, asked));
   forecasts_ = true;
-  forecast.first_token += pool.there_and_back - way;
+  const HandOver& after = pool.hand_over;
+  const double handed = after.seconds + after.per_token * static_cast<double>(request.input);
+  forecast.first_token += pool.there_and_back - way + time_from_seconds(handed);
   return forecast;
 }
 

@@ -18,6 +18,11 @@ struct Location {
   std::int32_t pool = -1, instance = 0, replica = 0;
 };
 
+// From the end of a prompt until its cache stands where decoding goes on, where nothing else is on its way.
+struct HandOver {
+  double seconds = 0, per_token = 0;  // of the prompt
+};
+
 // A pool as the router sees it.
 struct RoutedPool {
   PoolRole role = PoolRole::kBoth;
@@ -25,6 +30,7 @@ struct RoutedPool {
   InstanceRules rules;
   double usd_per_second = 0;  // of an instance; all zero: prices are not known, and device time counts
   Time there_and_back;        // of the link to it
+  HandOver hand_over = {};    // of prompts whose first token users get behind it
 };
 
 struct RouteRequest {

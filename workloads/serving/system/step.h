@@ -45,6 +45,8 @@ class StepCost {
   // Said before an iteration that begins then, never back in time; for costs that change while a service
   // runs. `gives_tokens`: some come of it; otherwise what comes next need not wait for its last layer.
   virtual void begin(Time, bool /*gives_tokens*/) {}
+  // When the device begins with it: then, or later where the host is not done.
+  virtual void starts(Time) {}
   // Seconds on the device, from the first op to the next tokens; some replica has rows.
   virtual double seconds(std::span<const StepShape> replicas) = 0;
   // Of the iteration that was asked for last, which takes `seconds`.
