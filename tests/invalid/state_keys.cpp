@@ -107,6 +107,13 @@ TEST_CASE("keys that would count for nothing are refused") {
         R"(/workload/experts/popularity: tokens of llama-2-7b (changed) choose no experts: expected "balanced")"},
        {"/plan/precision/dispatch", "fp8",
         R"(/plan/precision/dispatch: tokens of llama-2-7b (changed) go to no experts: expected "bf16", found "fp8")"},
+       {"/plan/ep/dispatch", "all-to-all",
+        R"(/plan/ep/dispatch: tokens of llama-2-7b (changed) go to no experts: expected "auto")"},
+       {"/plan/ep/kernels", "separate",
+        R"(/plan/ep/kernels: tokens of llama-2-7b (changed) choose no experts: )"
+        R"(expected "fused", found "separate")"},
+       {"/plan/ep/products", "each",
+        R"(/plan/ep/products: llama-2-7b (changed) has no experts: expected "grouped", found "each")"},
        {"/plan/overlap/dispatch_combine", "true",
         "/plan/overlap/dispatch_combine: tokens of llama-2-7b (changed) go to no experts: expected false, "
         "found true"},
@@ -116,6 +123,20 @@ TEST_CASE("keys that would count for nothing are refused") {
        {"/plan/dp/group_layers", "3",
         "/plan/dp/group_layers: parameters that stay on the device are neither gathered nor copied: expected "
         "1 with zero 1, found 3"}});
+  const auto refused_ops = [](const char* file, const std::string& ops) {
+    return refusal(file, "/plan/recompute", R"({"policy": "selective", "ops": [)" + ops + "]}");
+  };
+  const std::string at = "s.json: --set /plan/recompute/ops: ";
+  for (const auto& [op, none] :
+       {std::pair{R"("mla_up")", "latent attention"}, std::pair{R"("gate")", "experts"},
+        std::pair{R"("dispatch")", "experts"}, std::pair{R"("permute")", "experts"},
+        std::pair{R"("expert_up")", "experts"}})
+    CHECK(refused_ops(dense, op) ==
+          at + op + " names nothing that is kept: llama-2-7b (changed) has no " + none);
+  CHECK(refused_ops(dense, R"("mlp_up", "mlp_down")") == "");
+  CHECK(refused_ops(kTwoRegions, R"("dispatch")") ==
+        at + R"(what "dispatch" sends again is read by "permute" alone: expected both, found one)");
+  CHECK(refused_ops(kTwoRegions, R"("dispatch", "permute")") == "");
   for (const auto& moved : {std::pair{"/plan/dp/zero", "3"}, std::pair{"/plan/dp/overlap_weights", "true"},
                             std::pair{"/plan/offload", R"({"activations": true})"}})
     CHECK(refusal(dense, {moved,

@@ -1,5 +1,7 @@
 // Keys of a training scenario that would count for nothing are refused where they say something else than
 // their default: who varies them would take them for what makes no difference.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "workloads/scenario/scenario_parts.h"
@@ -15,6 +17,7 @@ class IdleKeys {
   void refuse() const {
     if (model_.experts.routed == 0) of_experts();
     if (plan_.zero < 2 && !plan_.overlap_weights && !plan_.offload.any()) of_layers_in_turn();
+    if (!training_.forward_only) of_recomputed_ops();
   }
 
  private:
@@ -35,6 +38,12 @@ class IdleKeys {
     require(plan_.combine == DType::kBf16, "/plan/precision/combine",
             "tokens of {} come from no experts: expected \"bf16\", found \"{}\"", model,
             to_string(plan_.combine));
+    require(plan_.exchange == Algorithm::kAuto, "/plan/ep/dispatch",
+            "tokens of {} go to no experts: expected \"auto\"", model);
+    require(!plan_.separate_routing, "/plan/ep/kernels",
+            "tokens of {} choose no experts: expected \"fused\", found \"separate\"", model);
+    require(!plan_.expert_by_expert, "/plan/ep/products",
+            "{} has no experts: expected \"grouped\", found \"each\"", model);
     require(!plan_.overlap_dispatch_combine || plan_.overlap_two_batch, "/plan/overlap/dispatch_combine",
             "tokens of {} go to no experts: expected false, found true", model);
   }
@@ -48,6 +57,31 @@ class IdleKeys {
     };
     expect("/plan/dp/group_layers", plan_.group_layers);
     expect("/plan/dp/prefetch", plan_.prefetch);
+  }
+
+  bool recomputes(RecomputeOp op) const {
+    const std::vector<RecomputeOp>& ops = plan_.recompute_ops;
+    return std::find(ops.begin(), ops.end(), op) != ops.end();
+  }
+
+  // Of what is sent again only the copies by expert are made: where those are kept nobody reads it.
+  void of_recomputed_ops() const {
+    const bool has_experts = model_.experts.routed > 0;
+    const bool has_dense = model_.num_moe_layers() < model_.layers;
+    const auto expect = [&](bool there, RecomputeOp op, const char* name, const char* none) {
+      require(there || !recomputes(op), "/plan/recompute/ops",
+              "\"{}\" names nothing that is kept: {} {}", name, model_.id, none);
+    };
+    expect(model_.attention == AttentionKind::kMla, RecomputeOp::kMlaUp, "mla_up", "has no latent attention");
+    expect(has_experts, RecomputeOp::kGate, "gate", "has no experts");
+    expect(has_experts, RecomputeOp::kDispatch, "dispatch", "has no experts");
+    expect(has_experts, RecomputeOp::kPermute, "permute", "has no experts");
+    expect(has_experts, RecomputeOp::kExpertUp, "expert_up", "has no experts");
+    expect(has_dense || model_.experts.shared_width > 0, RecomputeOp::kMlpUp, "mlp_up",
+           "has neither dense layers nor shared experts");
+    expect(has_dense, RecomputeOp::kMlpDown, "mlp_down", "has no dense layers");
+    require(recomputes(RecomputeOp::kPermute) || !recomputes(RecomputeOp::kDispatch), "/plan/recompute/ops",
+            "what \"dispatch\" sends again is read by \"permute\" alone: expected both, found one");
   }
 
   const TrainingPlan& plan_;

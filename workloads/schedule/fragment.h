@@ -77,12 +77,12 @@ struct Tensor {
   // follow.
   SlotListPtr slots = {};
 
+  // Of what one rank holds.
   Bytes bytes() const {
-    if (shards > 0) return {static_cast<double>(held_rows()) * element_bytes(dtype)};
-    const int copies = experts > 0 ? experts : 1;
-    const double elements = static_cast<double>(rows * columns);
-    if (has_one_scale(scaling)) return {copies * (elements + 4)};  // FP8, and its one scale
-    return {elements * element_bytes(dtype) * copies};
+    const auto held = static_cast<double>(held_rows() * held_columns());
+    const int scales = experts > 0 ? experts : 1;
+    if (has_one_scale(scaling)) return {held + 4.0 * scales};  // FP8; a shard has the scales of its whole
+    return {held * element_bytes(dtype)};
   }
   // What it takes in memory: FP8 weights have fewer scales than what is computed with them and sent.
   Bytes kept_bytes() const {

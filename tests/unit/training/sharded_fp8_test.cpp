@@ -50,9 +50,6 @@ double weights_kept(const TrainingJob& job) {
   return Training(job).memory({1e9}).classes[0].resident[static_cast<int>(MemoryKind::kWeights)].value;
 }
 
-// A flat shard in 8 bits counts a scale for each 128 elements, whatever the recipe.
-constexpr double kShardByte = 1 + 4.0 / 128;
-
 struct Sizes {
   double all = 0, embedding = 0, matrices = 0, number_of_matrices = 0;
 };
@@ -82,15 +79,16 @@ TEST_CASE("weights in BF16 are sharded and gathered as without FP8, and cast in 
   }
 }
 
-// A byte an element and a scale of four for each matrix; everything else in BF16. Shards are kept in both
-// formats: the update writes BF16, of which one pass finds the magnitudes and one casts.
+// A byte an element and a scale of four for each matrix, which each rank knows; everything else in BF16.
+// Shards are kept in both formats: the update writes BF16, of which one pass finds the magnitudes and one
+// casts.
 TEST_CASE("shards with one scale for the tensor are cast once a step and gathered in 8 bits") {
   const TrainingJob job = job_of_shards(Scaling::kTensor, false);
   const Sizes p = sizes_of(job.model);
   const double others = p.all - p.matrices, gathered = p.matrices + 4 * p.number_of_matrices;
   CHECK(sent(job, Phase::kForward, OpKind::kAllGather) == 2 * others + gathered);
   CHECK(sent(job, Phase::kBackward, OpKind::kAllGather) == 2 * (others - p.embedding) + gathered);
-  CHECK(weights_kept(job) == (2 * p.all + kShardByte * p.matrices) / 4);
+  CHECK(weights_kept(job) == (2 * p.all + p.matrices) / 4 + 4 * p.number_of_matrices);
   CHECK(sent(job, Phase::kOptimizer, OpKind::kAllReduce) == 4 * p.number_of_matrices);
   CHECK(passed_over(job, Phase::kOptimizer, OpKind::kLargest) == p.matrices / 4);
   CHECK(passed_over(job, Phase::kOptimizer, OpKind::kQuantise) == p.matrices / 4);
@@ -98,10 +96,11 @@ TEST_CASE("shards with one scale for the tensor are cast once a step and gathere
     CHECK(passed_over(job, phase, OpKind::kQuantise) == 0);
 }
 
+// Of four ranks each keeps a quarter of the elements, and the scale of each matrix.
 TEST_CASE("with scales of the steps before nothing has to be found: the update writes 8-bit shards") {
   const TrainingJob job = job_of_shards(Scaling::kHistory, false);
   const Sizes p = sizes_of(job.model);
-  CHECK(weights_kept(job) == (2 * (p.all - p.matrices) + kShardByte * p.matrices) / 4);
+  CHECK(weights_kept(job) == (2 * (p.all - p.matrices) + p.matrices) / 4 + 4 * p.number_of_matrices);
   CHECK(sent(job, Phase::kOptimizer, OpKind::kAllReduce) == 0);
   CHECK(passed_over(job, Phase::kOptimizer, OpKind::kQuantise) == 0);
 }
