@@ -3,14 +3,17 @@
 namespace moebius {
 namespace {
 
-constexpr std::int64_t kHeads[] = {1, 8, 64}, kSequences[] = {1, 8, 64}, kHeadDims[] = {64, 128, 192, 256};
+// A law knows tiles alone: of how many heads and sequences, each number by which they fill the cores, and not
+// how many heads share their keys.
+constexpr std::int64_t kHeads[] = {1, 2, 4, 8, 16, 32, 64, 128}, kSequences[] = {1, 2, 4, 8, 16, 64};
+constexpr std::int64_t kHeadDims[] = {64, 128, 192, 256};
 constexpr std::int64_t kQueries[] = {512, 1024, 2048, 4096, 8192, 16384, 65536};
 
 TableDraft draft_of(const Accelerator& chip, const AttentionLaw& law, bool backward) {
   TableDraft draft;
   const std::string name = (backward ? "attention backward, " : "attention, ") + law.name;
   draft.table = table_of(name.c_str(), {backward ? "attention_grad" : "attention"}, DType::kBf16,
-                         {ProfileKey::kHeads, ProfileKey::kKvHeads, ProfileKey::kHeadDim, ProfileKey::kVDim},
+                         {ProfileKey::kHeads, ProfileKey::kHeadDim, ProfileKey::kVDim},
                          {ProfileKey::kGroups, ProfileKey::kQueries});
   draft.table.stack = law.stack;
   draft.table.source = law.source;
@@ -26,7 +29,7 @@ TableDraft draft_of(const Accelerator& chip, const AttentionLaw& law, bool backw
           const AttentionSize size{
               backward, true, sequences, queries, static_cast<int>(heads), static_cast<int>(head_dim)};
           const auto h = static_cast<double>(heads), d = static_cast<double>(head_dim);
-          draft.rows.push_back({{h, h, d, d},
+          draft.rows.push_back({{h, d, d},
                                 {static_cast<double>(sequences), static_cast<double>(queries)},
                                 law.seconds(chip, size) * 1e6,
                                 ""});

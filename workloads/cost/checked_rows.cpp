@@ -13,6 +13,11 @@ std::int64_t rows_of_sequence(const CostQuery& query) {
   return query.shape.m / std::max(1, query.shape.groups);
 }
 
+// As roofline.cpp knows it: no other attention has such values.
+bool has_latent_values(const Shape& shape) {
+  return shape.v_dim > 256;
+}
+
 double modelled_seconds(const AnalyticModel& model, const CostQuery& query) {
   return model.estimate(cut_to_sequence(priced_as(query)), Clocks::kSustained).seconds;
 }
@@ -27,7 +32,7 @@ bool has_checked_rows(const CostQuery& query) {
 
 // Kernels of one row are measured with a cache of FP8 alone, not with such products.
 CheckedRows::CheckedRows(const CostQuery& query)
-    : one_row_(query), rows_(static_cast<std::int32_t>(rows_of_sequence(query))) {
+    : asked_(query), one_row_(query), rows_(static_cast<std::int32_t>(rows_of_sequence(query))) {
   one_row_.shape.groups = std::max(1, query.shape.groups);
   one_row_.shape.m = one_row_.shape.groups;
   one_row_.stored = stored_dtype(query);
@@ -54,6 +59,10 @@ CostQuery CheckedRows::apart() const {
   return query;
 }
 
+CostQuery CheckedRows::as_prompt() const {
+  return priced_as(asked_);
+}
+
 std::optional<Cost> checked_rows_cost(const CostSource& source, const AnalyticModel& model,
                                       const CostQuery& query) {
   const CheckedRows rows(query);
@@ -64,6 +73,10 @@ std::optional<Cost> checked_rows_cost(const CostSource& source, const AnalyticMo
   if (cost.origin == Origin::kAnalytic) {
     cost = apart;
     cost.seconds *= modelled_seconds(model, rows.as_heads()) / modelled_seconds(model, rows.apart());
+  }
+  if (!has_latent_values(query.shape)) {
+    const Cost as_prompt = source.cost(rows.as_prompt());
+    if (as_prompt.origin != Origin::kAnalytic && as_prompt.seconds < cost.seconds) cost = as_prompt;
   }
   if (cost.seconds < of_one.seconds) cost = of_one;
   if (cost.seconds > apart.seconds) cost = apart;

@@ -101,6 +101,35 @@ TEST_CASE("a shape that was measured again becomes the median, counted with the 
         to_json(Profile{"x", h100(), {}, {fit_table(draft, h100())}}));
 }
 
+TEST_CASE("of two kernels for every shape the faster stands, whichever comes first") {
+  const ProfileTable alone = fit_table(scattered(false), h100());
+  for (const bool slower_first : {true, false}) {
+    const std::vector<MeasuredRow> rows = scattered(false).rows;
+    TableDraft draft = scattered(false);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      draft.rows.push_back(rows[i]);
+      (slower_first ? draft.rows[i] : draft.rows.back()).microseconds *= 3;
+    }
+    const ProfileTable table = fit_table(draft, h100());
+    REQUIRE(table.rejected.size() == 1);
+    CHECK(table.rejected[0].rows == 64);
+    CHECK(table.microseconds == alone.microseconds);
+  }
+}
+
+TEST_CASE("a row far slower than several with more work is left out, counted with the reason") {
+  TableDraft draft = scattered(false), without = scattered(false);
+  draft.rows[20].microseconds *= 4;
+  without.rows.erase(without.rows.begin() + 20);
+  const ProfileTable table = fit_table(draft, h100()), other = fit_table(without, h100());
+  REQUIRE(table.rejected.size() == 1);
+  CHECK(table.rejected[0].rows == 1);
+  CHECK(table.axes[0].points == other.axes[0].points);
+  CHECK(table.microseconds == other.microseconds);
+  draft.rows.back().microseconds *= 4;  // of the most work: nothing contradicts it
+  CHECK(fit_table(draft, h100()).rejected[0].rows == 1);
+}
+
 TEST_CASE("rows faster than the chip can be are left out, counted with the reason") {
   TableDraft draft = scattered(false);
   draft.rows[0].microseconds = 1;   // 58.7 MB of weights take 17.5 us at 3.35 TB/s

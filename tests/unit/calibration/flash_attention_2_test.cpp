@@ -8,6 +8,9 @@
 #include "hw/catalog.h"
 #include "tests/catch.h"
 #include "tests/unit/calibration/stack_cost.h"
+#include "workloads/calibration/harvest.h"
+#include "workloads/cost/analytic.h"
+#include "workloads/cost/table.h"
 
 namespace moebius {
 namespace {
@@ -44,6 +47,38 @@ TEST_CASE("FlashAttention-2 by the law of its tiles goes at the published rates"
   REQUIRE(errors.size() == 48);
   std::nth_element(errors.begin(), errors.begin() + 24, errors.end());
   CHECK(errors[24] < 0.01);
+}
+
+// The law knows nothing of heads that share their keys, and so does its table.
+TEST_CASE("the table tells what the law does, however many heads share their keys") {
+  const Accelerator chip = Catalog().accelerator("h100-sxm");
+  Harvest harvest{chip, "", {}};
+  harvest.profile.accelerator = chip.id;
+  harvest.profile.reference = chip;
+  read_flash_attention_2(harvest);
+  const AnalyticModel model(chip);
+  const MeasuredTables tables({harvest.profile}, "flash-attention-2");
+  for (const bool backward : {false, true})
+    for (const std::int32_t heads : {2, 8, 16, 24, 32, 64, 96})
+      for (const std::int32_t shared : {1, 2, 8}) {
+        if (heads % shared != 0) continue;
+        for (const std::int64_t keys : {2048, 8192}) {
+          const CostQuery query{.kind = backward ? OpKind::kAttentionGrad : OpKind::kAttention,
+                                .shape = {.m = keys,
+                                          .groups = 1,
+                                          .heads = heads,
+                                          .kv_heads = heads / shared,
+                                          .head_dim = 128,
+                                          .v_dim = 128,
+                                          .kv = keys},
+                                .cores = chip.cores};
+          INFO((backward ? "backward " : "forward ") << heads << " heads, " << shared << " share, " << keys);
+          const auto cost = tables.cost(model, query, Clocks::kBurst);
+          REQUIRE(cost);
+          CHECK(cost->seconds ==
+                Approx(flash_attention_2_seconds(chip, {backward, true, 1, keys, heads, 128})).epsilon(0.1));
+        }
+      }
 }
 
 // A chip under continuous load is slower than in a benchmark, by what its power limit takes.

@@ -206,6 +206,28 @@ TEST_CASE("a window that no sequence exceeds is none, and a smaller one costs no
   CHECK(costs->cost(batch).seconds == full);
 }
 
+TEST_CASE("windows beside a measured one take about as long") {
+  for (const char* name : {"l40s", "h100-sxm", "b200-sxm"}) {
+    const Accelerator measured = chip(name);
+    const auto costs = make_cost_source(measured);
+    for (CostQuery query :
+         {decode(measured, 1, 16384), decode(measured, 64, 16384), prefill(measured, 1, 4096)})
+      for (const DType cache : {DType::kBf16, DType::kFp8}) {
+        query.stored = cache;
+        const auto seconds = [&](std::int32_t window) {
+          query.shape.window = window;
+          return costs->cost(query).seconds;
+        };
+        INFO(name << ", " << query.shape.m << " queries, cache " << to_string(cache));
+        const double known = seconds(128);
+        CHECK(seconds(127) > 0.9 * known);
+        CHECK(seconds(127) <= known * (1 + 1e-9));
+        CHECK(seconds(129) < 1.1 * known);
+        CHECK(seconds(129) >= known * (1 - 1e-9));
+      }
+  }
+}
+
 // The steps that may lower a time: a tile of 128 rows that fills up replaces more, half empty ones (a few per
 // cent), and more cores are filled by another number of parts.
 constexpr double kStep = 0.94;
