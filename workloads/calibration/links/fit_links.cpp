@@ -92,13 +92,13 @@ LinkConstants first_guess(LinkConstants link) {
   return link;
 }
 
-// What two devices cannot tell: the steps of a longer ring, and the switch, whose rate goes by what the links
-// achieve.
+// What two devices cannot tell: the steps of a longer ring, and the switch. Its rate is the switch's: what
+// rings between so many devices were measured to achieve says nothing of it.
 void take_steps(LinkConstants& link, const LinkConstants& other) {
   link.step_ll = other.step_ll;
   if (link.in_switch_share <= 0) return;
   link.step_in_switch = other.step_in_switch;
-  link.rate_in_switch = other.rate_in_switch * link.achieved / other.achieved;
+  link.rate_in_switch = other.rate_in_switch;
 }
 
 void set_latencies(LinkConstants& link, const Rows& rows, const CollectiveConstants& constants) {
