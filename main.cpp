@@ -164,6 +164,7 @@ int run_body(const RunArguments& arguments) {
     hooks.observer = [&](const Submission& submission) { dump->write(submission); };
   }
   Outcome outcome = perform(job, executor_of(arguments.executor, arguments), hooks);
+  if (!speaks(arguments.real.processes)) return 0;  // the first one says how it ended, once it has written
   if (arguments.explain && job.training && arguments.executor == ExecutorKind::kSim)
     outcome.report.advice = advice_on(outcome, arguments);
   const std::string json = report_json(outcome.report), text = report_text(outcome.report);

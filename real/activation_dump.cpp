@@ -55,8 +55,8 @@ bool ActivationDump::of_first_replica(std::int32_t rank) const {
 void ActivationDump::observe(const ComputedOp& computed) {
   const Submission& submission = computed.submission;
   const Op& op = computed.op;
-  const bool first =
-      submission.step == 0 && submission.microbatch == 0 && submission.fragment->phase == Phase::kForward;
+  const bool first = submission.step == workload_.first_step && submission.microbatch == 0 &&
+                     submission.fragment->phase == Phase::kForward;
   if (!first || !of_first_replica(computed.rank)) return;
   const bool module_layer = op.layer >= model_.layers;  // of a multi-token-prediction module
   const std::int32_t output = op.num_outputs > 0 ? submission.fragment->output(op, 0) : -1;

@@ -1,8 +1,8 @@
-// What the layers of a model put out in the first microbatch of the first step, put together from the ranks
-// that computed it, under the paths of the Hugging Face modules: model.embed_tokens,
-// model.layers.3.self_attn, model.layers.3.mlp, model.layers.3 (with the residual stream), model.norm,
-// lm_head. Beside them input_ids, so that a reference can be made of the same tokens. Of several
-// data-parallel replicas, the first one's.
+// What the layers of a model put out in the first microbatch of the run's first step, which of a run that
+// goes on is not step 0, put together from the ranks that computed it, under the paths of the Hugging Face
+// modules: model.embed_tokens, model.layers.3.self_attn, model.layers.3.mlp, model.layers.3 (with the
+// residual stream), model.norm, lm_head. Beside them input_ids, so that a reference can be made of the same
+// tokens. Of several data-parallel replicas, the first one's.
 #pragma once
 
 #include <map>

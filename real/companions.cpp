@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "hw/new_file.h"
 #include "workloads/checkpoint/parameters.h"
 #include "workloads/serving/left_out.h"
 
@@ -55,6 +56,8 @@ Companions::Companions(const Job& job, const Layout& layout, const RealRun& requ
   if (starts_from_checkpoint()) open_checkpoint();
   read_constants();
   if (activations_path_.empty()) return;
+  require_apart("--dump-activations", activations_path_, scenario.file);
+  require_writable(activations_path_);  // before the work
   if (!job.training)
     throw input_error(fmt::format("--dump-activations: {} is no training: it has no layers", scenario.name));
   activations_ = std::make_unique<ActivationDump>(scenario.model, scenario.plan, scenario.training, layout);

@@ -26,6 +26,8 @@ TransferCurve plain_exchange(const std::vector<TransferCurve>& curves) {
 }  // namespace
 
 MeasuredMachine measure_host_machine(const Job& job) {
+  require_fit(job);
+  require_host(job);
   const std::size_t touched = touched_bytes(job);
   const auto ops = std::make_shared<MeasuredOps>(
       MeasuringDevice{make_host_bench(1, touched), free_host_memory(), host_bytes}, "");

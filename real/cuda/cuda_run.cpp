@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "hw/new_file.h"
 #include "real/cuda/cuda_executor.h"
 #include "real/cuda/near_copy.h"
 
@@ -98,6 +99,10 @@ cuda::CudaOptions options_of(const Job& job, Companions& companions, const RealR
 StartedExecutor start_cuda(const Job& job, const Layout& layout, Recorder& recorder, const RealRun& request) {
   require_formats(job);
   require_device(job);
+  if (!request.trace_kernels.empty()) {
+    require_apart("--trace-kernels", request.trace_kernels, job.scenario.file);
+    require_writable(request.trace_kernels);  // before the work
+  }
   const auto companions = std::make_shared<Companions>(job, layout, request);
   std::unique_ptr<CudaExecutor> device =
       make_cuda_executor(layout, recorder, options_of(job, *companions, request));

@@ -323,6 +323,12 @@ RankBlock HostExecutor<Real>::ranks_here() const {
 }
 
 template <class Real>
+bool HostExecutor<Real>::stops(bool asked) {
+  const Monitor::Lock lock(state_->monitor.mutex());
+  return state_->course.stops(asked);
+}
+
+template <class Real>
 std::vector<HeldTensor<Real>> HostExecutor<Real>::held(int rank, MemoryKind memory) const {
   std::vector<HeldTensor<Real>> all;
   state_->memory[rank].store.for_each(memory, [&](const Tensor& tensor, const Matrix<Real>& value) {

@@ -54,6 +54,8 @@ class HostExecutor : public Executor {
   // Starting values of a parameter (and of the master copy); before its rank has touched it.
   void set_parameter(int rank, std::uint32_t key, std::vector<Real> values);
   RankBlock ranks_here() const;
+  // Where several processes share the run, between two waits: see Course::stops().
+  bool stops(bool asked);
   // The weights, or optimizer states, that a rank has touched; it lives here.
   std::vector<HeldTensor<Real>> held(int rank, MemoryKind memory) const;
   // Activations that are still kept for a backward pass.

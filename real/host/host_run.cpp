@@ -93,7 +93,10 @@ StartedExecutor start_host(const Job& job, const Layout& layout, Recorder& recor
     return held_by(host, rank, memory);
   };
   accompany(engine, job, companions, held);
-  if (request.processes != nullptr) share(engine, *request.processes, {companions, layout.ranks, held});
+  if (request.processes != nullptr) {
+    share(engine, *request.processes, {companions, layout.ranks, held});
+    engine.stops = [&host = *host](bool asked) { return host.stops(asked); };
+  }
   engine.executor = std::move(host);
   engine.facts.executor = "host";
   engine.facts.detail = request.measured ? "ranks in turns, CPU time" : "threads";

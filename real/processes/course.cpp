@@ -95,8 +95,14 @@ void Course::hear(int from, ByteReader& message) {
       break;
     case Kind::kTaken: {
       const Monitor::Lock lock(monitor_.mutex());
-      orders_.push_back(message.get_list<std::int32_t>());
+      const auto stops = message.get<bool>();
+      orders_.push_back({stops, message.get_list<std::int32_t>()});
       break;
+    }
+    case Kind::kStop: {  // not counted, as questions are not: nobody waits for it
+      const Monitor::Lock lock(monitor_.mutex());
+      stop_asked_ = true;
+      return;
     }
     case Kind::kProbe:
       return hear_probe(message);
@@ -183,7 +189,8 @@ void Course::hear_failure(const Error& error) {
 bool Course::can_take() const {
   if (leads()) return !finished_.empty();
   if (orders_.empty()) return false;
-  return std::all_of(orders_.front().begin(), orders_.front().end(), [this](std::int32_t sequence) {
+  const std::vector<std::int32_t>& next = orders_.front().sequences;
+  return std::all_of(next.begin(), next.end(), [this](std::int32_t sequence) {
     return std::any_of(finished_.begin(), finished_.end(),
                        [&](const FinishedSubmission& f) { return f.completion.sequence == sequence; });
   });
@@ -196,7 +203,8 @@ std::vector<FinishedSubmission> Course::take() {
     std::sort(taken.begin(), taken.end(), earlier);
     announce(taken);
   } else {
-    for (const std::int32_t sequence : orders_.front()) {
+    stops_ = orders_.front().stops;
+    for (const std::int32_t sequence : orders_.front().sequences) {
       const auto found = std::find_if(finished_.begin(), finished_.end(), [&](const FinishedSubmission& f) {
         return f.completion.sequence == sequence;
       });
@@ -211,12 +219,19 @@ std::vector<FinishedSubmission> Course::take() {
 
 void Course::announce(const std::vector<FinishedSubmission>& taken) {
   if (!several()) return;
+  stops_ = stop_asked_;
   std::vector<std::int32_t> sequences;
   sequences.reserve(taken.size());
   for (const FinishedSubmission& finished : taken) sequences.push_back(finished.completion.sequence);
   ByteWriter message;
+  message.put(stops_);
   message.put_list(std::span<const std::int32_t>(sequences));
   post_all(Kind::kTaken, message.take());
+}
+
+bool Course::stops(bool asked) {
+  if (asked && !std::exchange(stop_asked_, true) && !leads()) post(0, Kind::kStop, {});
+  return stops_;
 }
 
 std::vector<FinishedSubmission> Course::wait(Monitor::Lock& lock, Time until) {

@@ -47,6 +47,9 @@ class Course {
   bool is_complete(std::int32_t sequence) const;
   // Executor::wait() but for the recorder: what is taken, by time, then sequence.
   std::vector<FinishedSubmission> wait(Monitor::Lock& lock, Time until);
+  // Of several processes: whether all of them stop, since one was asked to. The first one says so with what
+  // it takes: the answer is the same in each behind the same wait().
+  bool stops(bool asked);
 
  private:
   // What a process says of itself when it is asked whether it rests.
@@ -55,7 +58,12 @@ class Course {
     std::int64_t sent = 0, received = 0;  // messages, but for questions and answers of this kind
     std::vector<std::string> waiting;
   };
-  enum class Kind : std::uint8_t { kOutside, kFinished, kTaken, kProbe, kState, kWhatTime, kTime };
+  enum class Kind : std::uint8_t { kOutside, kFinished, kTaken, kStop, kProbe, kState, kWhatTime, kTime };
+  // Of the first process.
+  struct Order {
+    bool stops = false;
+    std::vector<std::int32_t> sequences;  // to be taken next
+  };
 
   bool several() const { return processes_ != nullptr; }
   bool leads() const { return processes_ == nullptr || processes_->speaks(); }
@@ -83,9 +91,11 @@ class Course {
   Clock::time_point start_ = Clock::now();
   Outside outside_;
   bool joined_ = false;
-  std::vector<bool> complete_;                    // by sequence
-  std::vector<FinishedSubmission> finished_;      // not yet taken
-  std::deque<std::vector<std::int32_t>> orders_;  // of the first process: sequences to be taken next
+  std::vector<bool> complete_;                // by sequence
+  std::vector<FinishedSubmission> finished_;  // not yet taken
+  std::deque<Order> orders_;
+  bool stop_asked_ = false;  // of this process; of the first one: of any
+  bool stops_ = false;       // with what was taken last
   std::int64_t outstanding_ = 0;
   bool owner_waits_ = false;
   std::optional<Error> failure_;

@@ -144,6 +144,24 @@ TEST_CASE("a crosscheck's JSON has structure, times, kinds, the critical path an
   for (const char* key : {"by_kind", "gaps", "ops", "other_ops_s"}) CHECK(path->find(key) != nullptr);
 }
 
+TEST_CASE("a crosscheck of a run that is saved executes it as often as any other and leaves no checkpoint") {
+  const test::Scratch scratch;
+  const std::string saved = scratch.path("saved");
+  const Crosscheck result =
+      crosscheck(request_for("moe-layer.json", synthetic_profile(), {"/plan/save=" + saved}));
+  CHECK(result.same());
+  CHECK(result.executions == 3);
+  CHECK_FALSE(std::filesystem::exists(saved));
+}
+
+TEST_CASE("ranks that the host does not hold are refused before anything is measured") {
+  const test::Finished refused = test::run_moebius("crosscheck " + std::string(MOEBIUS_SOURCE_DIR) +
+                                                   "/scenarios/smoke/moe-64-h800.json");
+  CHECK(refused.exit_code == 1);
+  CHECK_THAT(refused.err, Catch::Matchers::Contains("the 64 ranks hold"));
+  CHECK(refused.out.empty());
+}
+
 TEST_CASE("a profile of another device is refused by crosscheck through the binary") {
   const test::Scratch scratch;
   Profile other = synthetic_profile();

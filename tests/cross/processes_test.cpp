@@ -27,10 +27,14 @@ std::string no_launcher() {
   }                                                                \
   static_cast<void>(0)
 
-test::Finished launch(int processes, const std::string& arguments) {
+test::Finished launch_words(int processes, const std::string& words) {
   return test::run(
       "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 120 mpirun --oversubscribe -np " +
-      std::to_string(processes) + " " + MOEBIUS_BINARY + " " + arguments);
+      std::to_string(processes) + " " + words);
+}
+
+test::Finished launch(int processes, const std::string& arguments) {
+  return launch_words(processes, MOEBIUS_BINARY + (" " + arguments));
 }
 
 // "losses": [...] of a report.
@@ -65,6 +69,35 @@ TEST_CASE(
     CHECK(count(together.out, "\"executor\": \"host\"") == 1);
     CHECK(count(together.out, std::to_string(processes) + " by Open MPI") == 1);
     CHECK(test::run("diff -r " + scratch.path("one") + " " + saved).exit_code == 0);
+  }
+}
+
+// A scheduler tells each process, one after the other; somebody may tell only one of them.
+TEST_CASE("two and four processes that are interrupted stop behind one step and leave its checkpoint") {
+  NEEDS_LAUNCHER();
+  struct Told {
+    int processes;
+    std::string who;  // a shell command of each, after which it is told
+  };
+  const Told last{2, "[ $OMPI_COMM_WORLD_RANK = 1 ]"};
+  const Told all_the_first_at_last{4, "sleep 0.$((3 - OMPI_COMM_WORLD_RANK))"};
+  for (const Told& told : {last, all_the_first_at_last}) {
+    const test::Scratch scratch;
+    const std::string saved = scratch.path("saved"), alone = scratch.path("alone");
+    const std::string run = std::string(MOEBIUS_BINARY) + " run " + kFourLayers + " --executor host ";
+    const std::string course =
+        run + "--set /workload/steps=300 --set /plan/save_every=20 --set /plan/save=" + saved +
+        " & child=$!; while [ ! -e " + saved + " ]; do sleep 0.1; done; " + told.who +
+        " && kill -TERM $child; wait $child";
+    const auto together = launch_words(told.processes, "sh -c '" + course + "'");
+    INFO(together.err);
+    CHECK(together.exit_code == 1);
+    CHECK(count(together.err, "moebius: ") == 1);
+    std::smatch step;
+    REQUIRE(std::regex_search(together.err, step, std::regex("interrupted after step ([0-9]+) of 300: ")));
+    const std::string steps = "--set /workload/steps=" + step[1].str();
+    REQUIRE(test::run(run + steps + " --set /plan/save=" + alone).exit_code == 0);
+    CHECK(test::run("diff -r " + alone + " " + saved).exit_code == 0);
   }
 }
 

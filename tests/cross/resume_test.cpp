@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "models/weights/safetensors.h"
 #include "real/host/host_run.h"
 #include "tests/cross/resumed_runs.h"
 
@@ -100,6 +101,24 @@ TEST_CASE("an interrupted run saves the steps that it has done, and goes on from
   CHECK(second.interrupted.empty());
   CHECK(joined(first, second) == whole.losses);
   CHECK(load_index(kept + "/moebius-checkpoint.json").step == 8);
+}
+
+TEST_CASE("a run that goes on dumps the activations of its own first step") {
+  const Scratch scratch;
+  const std::string kept = scratch.path("kept"), dump = scratch.path("dump");
+  train_small(on_host(), {"/workload/steps=2", "/plan/save=" + kept});
+  train_small(on_host(dump), {"/workload/steps=3", "/plan/weights=" + kept, "/plan/resume=true"});
+  const SafetensorsFile file(dump);
+  for (const char* name : {"input_ids", "model.embed_tokens", "model.layers.3", "lm_head"})
+    CHECK(file.find(name) != nullptr);
+}
+
+TEST_CASE("a dump of activations that could not be written is refused before the first step") {
+  const Scratch scratch;
+  const std::string kept = scratch.path("kept"), dump = scratch.path("none/dump");
+  CHECK_THROWS_WITH(train_small(on_host(dump), {"/workload/steps=1", "/plan/save=" + kept}),
+                    Catch::Contains(dump + ": cannot be written"));
+  CHECK_FALSE(std::filesystem::exists(kept));
 }
 
 TEST_CASE("another plan, or a checkpoint of weights alone, is no place to go on from") {

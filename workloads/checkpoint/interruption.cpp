@@ -6,9 +6,10 @@ namespace moebius {
 namespace {
 
 volatile std::sig_atomic_t interrupted = 0;  // a handler is given nothing else to write to
+volatile std::sig_atomic_t ignored = 0;
 
 void note(int) {
-  interrupted = 1;
+  interrupted = ignored == 0;
 }
 
 }  // namespace
@@ -22,8 +23,13 @@ Interruption::Interruption() {
 }
 
 Interruption::~Interruption() {
+  if (ignored != 0) return;
   sigaction(SIGINT, &interrupt_, nullptr);
   sigaction(SIGTERM, &terminate_, nullptr);
+}
+
+void Interruption::ignore_more() {
+  ignored = 1;
 }
 
 bool Interruption::came() const {

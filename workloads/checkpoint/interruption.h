@@ -13,6 +13,8 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
+  // From here to the end of this process none counts: it is about to end.
+  static void ignore_more();
   bool came() const;
   void check() const;  // run_error when one came
 

@@ -88,6 +88,7 @@ class Executions {
   void once(bool first) {
     jobs_.push_back(request_.read());
     Job& job = jobs_.back();
+    job.scenario.save.clear();  // it is executed again and again, for its times
     GroupLedger ledger(job.workload().layout());
     Hooks hooks = hooks_of(request_, job);
     if (first) hooks.observer = [&](const Submission& submission) { ledger.scheduled(submission); };

@@ -55,7 +55,8 @@ struct Crosscheck {
 // A whole service is carried out once by whoever executes and once by the simulator, each with decisions by
 // its own clock; what the first issued is the one schedule that both then carry out.
 // Simulates once and executes several times. Executors that measure ops (StartedExecutor::durations) are
-// replayed (replay.h) with the median of each op; of others the run of the median makespan counts.
+// replayed (replay.h) with the median of each op; of others the run of the median makespan counts. No
+// execution leaves a checkpoint.
 Crosscheck crosscheck(const CrosscheckRequest& request);
 
 std::string to_text(const Crosscheck& result);

@@ -36,6 +36,9 @@ struct StartedExecutor {
   std::function<OpDurations()> durations =
       {};                                   // of ops that were timed one by one; empty: spans are its times
   std::function<void(int step)> save = {};  // a checkpoint, so many steps being done; empty: none is kept
+  // Of several processes that share the run: whether all of them stop, told whether this one was asked to;
+  // the same in each behind the same wait. Empty: this one is alone.
+  std::function<bool(bool asked)> stops = {};
   std::function<void()> leave = {};  // writes what else a finished run leaves behind, beside its report
 };
 

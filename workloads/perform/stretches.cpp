@@ -23,15 +23,22 @@ void Stretches::plan_next() {
   if (every > 0) job_.training->stop_before(job_.training->steps_begun() + every);
 }
 
+bool Stretches::stops() const {
+  const bool asked = interruption_->came();
+  return engine_.stops ? engine_.stops(asked) : asked;
+}
+
 void Stretches::look() {
-  if (interruption_ && interruption_->came()) job_.training->stop_before(0);
+  if (interruption_ && stops()) job_.training->stop_before(0);
 }
 
 bool Stretches::go_on() {
   if (!interruption_) return false;
   const int done = job_.training->steps_begun();
   TrainingWorkload& work = job_.scenario.training;
-  const bool interrupted = interruption_->came();  // saving notes its own interruptions, and forgets this one
+  const bool interrupted = stops();  // saving notes its own interruptions, and forgets this one
+  // Each process is told, some when all have stopped: that must end neither one of them nor the writing.
+  if (interrupted && engine_.stops) Interruption::ignore_more();
   engine_.save(done);
   if (done >= work.steps) return false;
   if (interrupted) {

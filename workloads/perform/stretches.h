@@ -1,5 +1,5 @@
 // A training run in stretches: from one checkpoint to the next, or to the end of the step in which Ctrl-C
-// came.
+// came, to whichever of the processes that share it.
 #pragma once
 
 #include <optional>
@@ -24,6 +24,7 @@ class Stretches {
 
  private:
   void plan_next();
+  bool stops() const;  // this process was interrupted, or one of those that share the run
 
   Job& job_;
   const StartedExecutor& engine_;

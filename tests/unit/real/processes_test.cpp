@@ -115,6 +115,40 @@ TEST_CASE("all processes see the same spans with times of one clock") {
   CHECK(spans[0] == spans[1]);
 }
 
+TEST_CASE("two and four processes stop behind the same step, whichever of them is asked to") {
+  constexpr int kSteps = 200;
+  TrainingJob job = job_of(kSteps);
+  job.plan.dp = 4;
+  job.plan.ep = 4;
+  for (const int count : {2, 4}) {
+    for (int asked = 0; asked < count; ++asked) {
+      INFO(count << " processes, number " << asked << " is asked");
+      std::vector<int> begun(count), done(count);
+      const auto failures = in_processes(count, [&](Processes& all) {
+        Training training(job);
+        training.stay_within(2);
+        Recorder recorder(training.layout(), {.detail = Detail::kNone});
+        HostOptions options;
+        options.processes = &all;
+        HostExecutor<float> executor(training.layout(), recorder, options);
+        execute(training, executor, recorder, [&](double) {
+          const bool told = all.self() == asked && training.steps_begun() > 3;
+          if (executor.stops(told)) training.stop_before(0);
+        });
+        begun[all.self()] = training.steps_begun();
+        done[all.self()] = executor.num_steps();
+      });
+      for (int process = 0; process < count; ++process) {
+        if (failures[process]) FAIL(failures[process]->what());
+        CHECK(begun[process] == begun[0]);
+        CHECK(done[process] == begun[0]);
+      }
+      CHECK(begun[0] > 3);
+      CHECK(begun[0] < kSteps);
+    }
+  }
+}
+
 TEST_CASE("more processes than ranks are refused") {
   const auto failures = in_processes(3, [](Processes& all) {
     HostOptions options;
