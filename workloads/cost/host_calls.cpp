@@ -12,6 +12,7 @@ constexpr double kExpert = 0.21, kExpertBack = 0.18, kExpertOfLoop = 1.1;
 constexpr double kCollective = 5.6;
 constexpr double kElementary = 0.4;
 constexpr double kWithinCall = 0.06;
+constexpr int kInBias = 5;  // of an expert: rows, weights, product, sum and what joins them
 constexpr int kInRouter = 17, kInSeparateRouter = 58, kInExchange = 10, kInLibraryDispatch = 14,
               kInPermutation = 5;
 
@@ -21,7 +22,9 @@ double of_module(const Op& op, double calls) {
 
 // Of all experts that a product is of.
 double of_experts(const Op& op, double calls) {
-  return op.shape.groups * (op.shape.heads == kSeparateKernels ? kExpertOfLoop : calls);
+  const bool biased = op.shape.heads == kSeparateWithBias && op.kind != OpKind::kGroupedGemmWgrad;
+  return op.shape.groups *
+         ((op.shape.heads > 0 ? kExpertOfLoop : calls) + (biased ? kInBias * kElementary : 0));
 }
 
 // Tokens and their weights travel apart by the library's all-to-all.

@@ -1,6 +1,7 @@
 #include "workloads/cost/separate_kernels.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "models/layer_math.h"
@@ -35,12 +36,14 @@ class SeparateKernels {
  public:
   SeparateKernels(const CostSource& source, const CostQuery& query) : source_(source), query_(query) {}
 
-  // Moves so many bytes of each element: kSplit reads and writes two of each of its own.
-  void pass(std::int64_t bytes) {
-    const Shape& s = query_.shape;
+  // Moves so many bytes of each element.
+  void pass(std::int64_t bytes) { pass_over(query_.shape.m, query_.shape.n, bytes); }
+
+  // kSplit reads and writes two bytes of each element of its own.
+  void pass_over(std::int64_t rows, std::int64_t columns, std::int64_t bytes) {
     constexpr std::int64_t kOfSplit = 4;
     add({.kind = OpKind::kSplit,
-         .shape = {.m = std::max<std::int64_t>(1, s.m * bytes / kOfSplit), .n = s.n},
+         .shape = {.m = std::max<std::int64_t>(1, rows * bytes / kOfSplit), .n = columns},
          .dtype = DType::kBf16,
          .cores = query_.cores});
   }
@@ -94,6 +97,16 @@ void add_products(SeparateKernels& kernels, const CostQuery& query) {
   const std::int64_t rows = query.kind == OpKind::kGroupedGemmWgrad ? s.k : s.m;
   for (int expert = 0; expert < s.groups; ++expert)
     kernels.product(rows * (expert + 1) / s.groups - rows * expert / s.groups);
+}
+
+void add_bias(SeparateKernels& kernels, const CostQuery& query) {
+  if (query.kind == OpKind::kGroupedGemmWgrad) return;
+  const bool back = query.kind == OpKind::kGroupedGemmDgrad;
+  const Shape& s = query.shape;
+  const std::int64_t rows =
+      query.rows.empty() ? s.m : std::accumulate(query.rows.begin(), query.rows.end(), std::int64_t{0});
+  for (const int bytes : back ? std::vector{6, 6, 4, 8, 4, 8, 4} : std::vector{4, 10, 8, 6})
+    kernels.pass_over(rows, back ? s.k : s.n, bytes);
 }
 
 void add_permutation(SeparateKernels& kernels, const CostQuery& query) {
@@ -178,6 +191,7 @@ Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
     add_eager(kernels, query.kind, query.shape.k);
   } else if (is_grouped(query.kind)) {
     add_products(kernels, query);
+    if (query.shape.heads == kSeparateWithBias) add_bias(kernels, query);
   } else if (is_permutation(query.kind)) {
     add_permutation(kernels, query);
   } else if (is_gate(query.kind)) {

@@ -16,6 +16,7 @@ inline constexpr int kSeparateFromBf16 = 2;  // of kAdam whose gradients come in
 inline constexpr int kScaledApart = 2;       // added, of kAdam whose gradients are scaled down by their norm
 inline constexpr int kSortedTwice = 2;       // of permutations: before and after rows travel
 inline constexpr int kSortedTwiceFused = 3;  // the same, each time by one kernel
+inline constexpr int kSeparateWithBias = 2;  // of grouped products: the bias of each expert is added apart
 inline constexpr int kWithinExchange = 4;    // of permutations: rows are put and summed up as they come
 // Of kNorm and kActivation that write 8-bit operands, added: of both, as kBothWays.
 inline constexpr int kWithColumns = 4;
@@ -67,7 +68,11 @@ bool is_within_exchange(const CostQuery& query);
 //   second copy is a third of those of one pass that quantises;
 // - kGroupedGemm and its gradients: a dense product for each expert, one after the other, as Transformer
 //   Engine's GroupedLinear does on a few streams (nvte_multi_stream_cublas_gemm); such products fill the
-//   device.
+//   device; of kSeparateWithBias the rows of each expert get its bias, weighed by their routing weights, as
+//   Megatron-Core writes it (experts.py, _apply_bias): the product in FP32 (4), the sum (6, 4), all experts'
+//   rows in one (4, 4), copied back (4, 2): 28 bytes; back copies to FP32 (2, 4) and to the rows' type (4,
+//   2), rows in one (2, 2), the products for the bias (4, 4) with its sum (4) and for the weights (4, 4) with
+//   theirs (4): 40, beside the product that gives the rows' gradients.
 Cost separate_kernels_cost(const CostSource& source, const CostQuery& query);
 
 }  // namespace moebius

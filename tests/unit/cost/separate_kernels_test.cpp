@@ -140,6 +140,21 @@ TEST_CASE("products one expert after the other are dense products of the rows of
         Approx(4 * dense(OpKind::kGemmWgrad, {.m = 4096, .n = 2048, .k = 1000})));
 }
 
+// Forward 4 + 10 + 8 + 6 bytes an element of what comes out, back 6 + 6 + 4 + 8 + 4 + 8 + 4 of what goes in.
+TEST_CASE("biases of experts that are added apart move 68 bytes an element") {
+  const auto more = [](OpKind kind, std::int64_t n, std::int64_t k) {
+    const auto bytes = [&](int how) {
+      const CostQuery query{
+          kind, {.m = 64, .n = n, .k = k, .groups = 2, .heads = how}, DType::kBf16, 108, {}};
+      return separate_kernels_cost(Bytes1(), query).memory_bytes;
+    };
+    return bytes(kSeparateWithBias) - bytes(kSeparateKernels);
+  };
+  CHECK(more(OpKind::kGroupedGemm, 256, 128) == 28 * 64 * 256);
+  CHECK(more(OpKind::kGroupedGemmDgrad, 128, 256) == 40 * 64 * 256);
+  CHECK(more(OpKind::kGroupedGemmWgrad, 256, 128) == 0);
+}
+
 TEST_CASE("an op that says nothing of kernels is the fused one") {
   for (const OpKind kind :
        {OpKind::kCrossEntropyStats, OpKind::kCrossEntropy, OpKind::kNormGrad, OpKind::kAdam, OpKind::kGate,

@@ -6,7 +6,7 @@
 namespace moebius {
 namespace {
 
-RankedPlan plan_of(const std::string& name, double seconds) {
+RankedPlan searched_plan(const std::string& name, double seconds) {
   RankedPlan plan;
   plan.name = name;
   plan.rough.score = plan.rough.value = seconds;
@@ -20,14 +20,14 @@ SearchResult searched(double given, bool ended) {
   request.top = 10;
   request.stopped = [&] { return over; };
   SearchResult result;
-  result.given = plan_of("as given", given);
+  result.given = searched_plan("as given", given);
   result.counts.legal = 2;
   SearchCourse course(request, result);
   course.open().push({.bundle = 0});
   course.look_for_best([&](const SearchEntry& entry) {
     SearchNext next;
     if (entry.bundle == 0) next.entries.push_back({.bundle = 1});
-    next.found.push_back(plan_of("found", 2));
+    next.found.push_back(searched_plan("found", 2));
     next.ran = 1;
     over = ended;
     return next;

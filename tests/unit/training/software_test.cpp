@@ -110,6 +110,12 @@ TEST_CASE("routing in kernels of its own and products by expert mark the ops of 
   for (const OpKind kind : {OpKind::kGroupedGemm, OpKind::kGroupedGemmDgrad, OpKind::kGroupedGemmWgrad})
     CHECK(kernels_of(job, kind) == kSeparateKernels);
   CHECK(kernels_of(job, OpKind::kPermute) == 0);
+  job.model.biases = Biases::kAll;
+  Training biased(job);
+  for (const Submission& submission : all_submissions(biased))
+    for (const Op& op : submission.fragment->ops)
+      if (op.kind == OpKind::kGroupedGemm)
+        CHECK(op.shape.heads == (op.role == Role::kExpertDown ? kSeparateWithBias : kSeparateKernels));
 }
 
 TEST_CASE("rows that travel by the library's all-to-all are sorted again where a rank has several experts") {

@@ -56,6 +56,13 @@ Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const
   return received;
 }
 
+// The bias of the second product is weighed with the rows, which no product's end does.
+int product_kernels(const LayerWriter& writer, const Linear& linear) {
+  if (!writer.plan().expert_by_expert) return 0;
+  const bool biased = linear.role == Role::kExpertDown && writer.model().biases == Biases::kAll;
+  return biased ? kSeparateWithBias : kSeparateKernels;
+}
+
 TensorId write_grouped(LayerWriter& writer, TensorId x, const Linear& linear, const MoeContext& moe) {
   const DType dtype = writer.expert_format().arithmetic;
   const TensorId operand = writer.quantised(x, dtype, !writer.adapters().any());
@@ -70,7 +77,7 @@ TensorId write_grouped(LayerWriter& writer, TensorId x, const Linear& linear, co
                         .n = out,
                         .k = in,
                         .groups = moe.local_experts,
-                        .heads = writer.plan().expert_by_expert ? kSeparateKernels : 0}};
+                        .heads = product_kernels(writer, linear)}};
   writer.emit(op, {operand, w}, {y});
   return writer.with_expert_adapter(y, x, linear, op);
 }
