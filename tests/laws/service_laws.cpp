@@ -328,31 +328,6 @@ TEST_CASE("a cache is as long on its way whoever brings the first token") {
   CHECK(late.handover + late.decode == Approx(early.handover + early.decode));
 }
 
-TEST_CASE("requests of one moment share their first iteration though the host receives them first") {
-  RowCost cost;
-  SystemRules rules;
-  rules.pools = {pool_of(PoolRole::kBoth, cost, 1, 1)};
-  for (const Time reception : {Time{}, Time{1'000'000}}) {
-    rules.pools[0].instance.host.reception = reception;
-    OpenFeed feed(std::make_unique<EqualRequests>(8, Time{}, 100, 2));
-    ServingSystem system(rules, feed);
-    while (system.advance()) continue;
-    CHECK(system.pools()[0].totals.prefills == 1);
-    CHECK(system.pools()[0].totals.iterations == 2);
-  }
-}
-
-// Four prompts end together on as many replicas, each with a port of its own, and go to four that share
-// iterations.
-TEST_CASE("caches that come at one moment are decoded together") {
-  RowCost cost;
-  SystemRules rules = apart(cost);
-  OpenFeed feed(std::make_unique<EqualRequests>(4, Time{}, 100, 20));
-  ServingSystem system(rules, feed);
-  while (system.advance()) continue;
-  CHECK(system.pools()[1].totals.iterations == 19);
-}
-
 // 500 tokens of 1,000 bytes at 1 MB/s: half a second behind the 1.5 ms of the prompt.
 TEST_CASE("a forecast knows that users wait for the cache where it brings the first token") {
   RowCost cost;

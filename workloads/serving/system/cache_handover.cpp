@@ -114,7 +114,7 @@ void ServingSystem::State::end_transfer(std::int32_t id) {
   replica(request.prefill).release(id);
   replica(request.decode).adopt(decoding_of(id), request.moments.first_token);
   kick_all_lanes(request.prefill);
-  starting.push_back(request.decode);
+  kick(request.decode);
 }
 
 }  // namespace moebius

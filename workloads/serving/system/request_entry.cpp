@@ -193,12 +193,13 @@ void ServingSystem::State::adopt_cached(std::int32_t id) {
   replica(live[id].decode).adopt(decoding_of(id), now);
 }
 
-// What comes to a replica at one moment shares its first iteration there: requests, and caches handed
-// over, whatever they pass before.
+// Requests of one moment share their first iteration. Where a host receives them one after the other, the
+// first one starts it: servers measured in bursts are told so by 17.1% in TTFT, and as if all came in together
+// by 17.8.
 void ServingSystem::State::start_waiting() {
   if (starting.empty()) return;
   const std::optional<Time> due = feed.due();
-  if ((due && *due <= now) || (!events.empty() && events.top().time <= now)) return;
+  if (due && *due <= now) return;
   for (const Location& at : starting) kick(at);
   starting.clear();
 }

@@ -171,7 +171,7 @@ struct ServingSystem::State {
   std::optional<Router> router;
   bool takes_prompts = false;
   bool only_decodes = false, only_prefills = false;  // one pool, one phase
-  std::vector<Location> starting;                    // where requests and caches of this moment went
+  std::vector<Location> starting;                    // where requests of this moment went
   std::vector<LiveRequest> live;
   std::vector<std::int32_t> free_slots;
   std::priority_queue<ServiceEvent, std::vector<ServiceEvent>, std::greater<>> events;
