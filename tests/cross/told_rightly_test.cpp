@@ -118,3 +118,12 @@ TEST_CASE("what a run is compared with is not part of its schedule") {
         schedule(
             R"(--set '/expect=[{"metric": "kv.hit_share", "value": 1, "tolerance": 10, "source": "x"}]')"));
 }
+
+// Ten steps of 4.5 ms, of which four are kept: the one in the middle of all is not among them.
+TEST_CASE("what a window cuts is not what explains a run") {
+  const test::Finished run = succeeded("run " + test::scenario_file("smoke/train-interleaved.json") +
+                                       " --detail alpha-beta --explain --set /timeline/detail=ops --set "
+                                       "'/timeline/window=20 ms'");
+  CHECK_THAT(run.out, Catch::Contains("ops of layer "));
+  CHECK_THAT(run.out, !Catch::Contains("ops of no layer"));
+}

@@ -44,6 +44,8 @@ TEST_CASE("tenants that do not fit beside each other are refused at the tenant a
             {"/workload/tenants/1/name", "experts", R"(/workload/tenants/1/name: two are named "experts")"},
             {"/workload/tenants/1/stride", "4",
              "/workload/tenants/1/stride: expected at least the block of 8, found 4"},
+            {"/workload/tenants/0/algorithm", "tree",
+             R"(/workload/tenants/0/algorithm: all_to_all has no algorithm "tree": expected auto, ring, direct, hierarchical, rail-local)"},
             {"/workload/tenants/1/queue", "8",
              "/workload/tenants/1/queue: expected an integer from 0 to 7, found 8"},
             {"/workload/ranks", "8", R"(/workload/ranks: unknown key "ranks"; known are "dtype", "fold", "tenants")"},

@@ -106,6 +106,8 @@ TEST_CASE("the engine around iterations needs iterations that are timed on a gri
              Catch::Contains("/plan/scheduler: the engine around iterations is" + timed));
   CHECK_THAT(full("/plan/decode/speculative", R"({"mtp": 1, "acceptance": 0.8, "model": "qwen3-8b"})"),
              Catch::Contains("/plan/decode/speculative: guesses are" + timed));
+  CHECK_THAT(full("/plan/scheduler/gather_iterations", "4"),
+             Catch::Contains("/plan/scheduler: how prompts gather is" + timed));
   // What a framework's host takes is left out where nothing but its name says it.
   CHECK(full("/plan/framework", "vllm").empty());
   CHECK_THAT(
@@ -114,6 +116,7 @@ TEST_CASE("the engine around iterations needs iterations that are timed on a gri
       Catch::Contains("/plan/scheduler: the engine around iterations is" + timed));
   // Where it is not said, such a batch is timed.
   CHECK(refusal(kSmall, {{"/plan/scheduler/policy", "slots"}}).empty());
+  CHECK(refusal(kSmall, {{"/plan/scheduler/gather_iterations", "4"}}).empty());
 }
 
 TEST_CASE("iterations that are timed one by one know no fault") {

@@ -145,6 +145,18 @@ TEST_CASE("lengths of requests are whole and in order") {
         "/workload/trace/output: " + expected + "an object");
 }
 
+TEST_CASE("times between requests count where they do not come at once") {
+  check(kSmall, "/workload/rate_scale", "2",
+        R"(/workload/rate_scale: "rate_scale" counts only with requests that come by and by)");
+  check(kSmall, "/workload/trace/spread_arrivals", "true",
+        R"(/workload/trace/spread_arrivals: "spread_arrivals" counts only with another generator than "batch")");
+}
+
+TEST_CASE("a trace on the command line stands in for a batch") {
+  check(kSmall, "/workload/trace/path", "none.jsonl",
+        "/workload/trace/path: expected a trace file, found none: none.jsonl");
+}
+
 TEST_CASE("one rank stands for all only when all do the same") {
   check(
       kSmall, "/plan/fold", "true",

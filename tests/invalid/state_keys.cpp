@@ -107,16 +107,23 @@ TEST_CASE("keys that would count for nothing are refused") {
         R"(/workload/experts/popularity: tokens of llama-2-7b (changed) choose no experts: expected "balanced")"},
        {"/plan/precision/dispatch", "fp8",
         R"(/plan/precision/dispatch: tokens of llama-2-7b (changed) go to no experts: expected "bf16", found "fp8")"},
-       {"/plan/ep/dispatch", "all-to-all",
-        R"(/plan/ep/dispatch: tokens of llama-2-7b (changed) go to no experts: expected "auto")"},
-       {"/plan/ep/kernels", "separate",
-        R"(/plan/ep/kernels: tokens of llama-2-7b (changed) choose no experts: )"
-        R"(expected "fused", found "separate")"},
-       {"/plan/ep/products", "each",
-        R"(/plan/ep/products: llama-2-7b (changed) has no experts: expected "grouped", found "each")"},
        {"/plan/overlap/dispatch_combine", "true",
         "/plan/overlap/dispatch_combine: tokens of llama-2-7b (changed) go to no experts: expected false, "
         "found true"},
+       {"/plan/overlap/communication_sms", "20",
+        "/plan/overlap/communication_sms: tokens of llama-2-7b (changed) go to no experts: expected 0, found "
+        "20"},
+       {"/plan/ep/dispatch", "all-to-all",
+        R"(/plan/ep/dispatch: tokens of llama-2-7b (changed) go to no experts: expected "auto", found "all-to-all")"},
+       {"/plan/ep/nodes_per_token", "1",
+        "/plan/ep/nodes_per_token: tokens of llama-2-7b (changed) go to no experts: expected 0, found 1"},
+       {"/plan/ep/kernels", "separate",
+        R"(/plan/ep/kernels: tokens of llama-2-7b (changed) choose no experts: expected "fused", found "separate")"},
+       {"/plan/ep/products", "each",
+        R"(/plan/ep/products: llama-2-7b (changed) has no experts to multiply: expected "grouped", found "each")"},
+       {"/workload/experts/per_microbatch", "true",
+        "/workload/experts/per_microbatch: expected false with this popularity, found true: what is balanced "
+        "is not drawn"},
        {"/plan/dp/prefetch", "8",
         "/plan/dp/prefetch: parameters that stay on the device are neither gathered nor copied: expected 1 "
         "with zero 1, found 8"},

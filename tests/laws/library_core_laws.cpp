@@ -5,6 +5,7 @@
 #include "sim/traffic/library_cores.h"
 #include "tests/laws/small_world.h"
 #include "tests/process.h"
+#include "workloads/report/report.h"
 
 using namespace moebius;
 
@@ -192,4 +193,26 @@ TEST_CASE("an exchange that ends as it begins leaves its cores to no product tha
     INFO(run.err);
     CHECK(run.exit_code == 0);
   }
+}
+
+// Ranks that hold all experts send no tokens to others.
+TEST_CASE("cores that exchanges hold are missing only where there are exchanges") {
+  const test::Scratch scratch;
+  const auto seconds = [&](const std::string& plan) {
+    const std::string scenario = scratch.write("s.json", R"({
+      "moebius": 1, "kind": "training", "name": "whole experts",
+      "model": {"base": "qwen3-30b-a3b", "layers": 2},
+      "cluster": {"pools": [{"name": "a", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 1}],
+                  "fabric": {"type": "rail-optimised-clos", "nic": "400 Gb/s"}},
+      "plan": )" + plan + R"(, "workload": {"sequence_length": 4096, "global_batch": 8}})");
+    const auto run = test::run_moebius("run " + scenario + " --json");
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    return report_value(run.out, "step_time_s").value_or(0);
+  };
+  const double whole = seconds("{}");
+  CHECK(whole > 0);
+  CHECK(seconds(R"({"overlap": {"communication_sms": 60}})") == whole);
+  const double shared = seconds(R"({"ep": {"degree": 8}})");
+  CHECK(seconds(R"({"ep": {"degree": 8}, "overlap": {"communication_sms": 60}})") > shared);
 }

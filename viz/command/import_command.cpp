@@ -77,7 +77,11 @@ Command import_command() {
   const auto arguments = std::make_shared<Arguments>();
   const auto body = [arguments] {
     require_no_run(arguments->out);
-    const std::string name = std::filesystem::path(arguments->file).filename().string();
+    // Names of files are any bytes, those in reports are not.
+    const std::string name = shown_characters(std::filesystem::path(arguments->file).filename().string());
+    std::error_code none;
+    if (std::filesystem::is_directory(arguments->file, none))
+      throw input_error(fmt::format("import: expected a profile, found the directory {}", arguments->file));
     viz::ForeignTrace trace = viz::read_chrome_trace(arguments->file);
     const std::int64_t left_out = trace.left_out;
     const viz::ForeignTimes times = viz::times_of(trace);

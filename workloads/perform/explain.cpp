@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <unordered_set>
 #include <vector>
 
 #include "workloads/advice/advice.h"
@@ -25,14 +26,26 @@ struct Row {
 
 constexpr std::int32_t kAnyStep = -1;
 
+using Submissions = std::vector<SubmissionRow>;
+
+// Those of which spans were kept: timeline.window and timeline.max_bytes cut the others.
+Submissions kept_submissions(const Timeline& timeline) {
+  std::unordered_set<std::int32_t> kept;
+  for (const Span& span : timeline.spans) kept.insert(span.sequence);
+  Submissions rows = timeline.submissions;
+  std::erase_if(rows, [&](const SubmissionRow& row) { return !kept.contains(row.sequence); });
+  return rows;
+}
+
 // Classes by the time they compute, longest first: of a service those that take part in an iteration.
-std::vector<std::int32_t> classes_by_work(const Timeline& timeline, std::int32_t step) {
+std::vector<std::int32_t> classes_by_work(const Timeline& timeline, const Submissions& submissions,
+                                          std::int32_t step) {
   std::vector<std::int64_t> busy(timeline.class_ranks.size());
   for (const Span& span : timeline.spans) {
     if (span.lane == Lane::kCompute) busy[span.rank_class] += (span.end - span.start).ns;
   }
   std::vector<bool> takes_part(busy.size());
-  for (const SubmissionRow& row : timeline.submissions)
+  for (const SubmissionRow& row : submissions)
     if (step == kAnyStep || row.step == step) takes_part[row.rank_class] = true;
   std::vector<std::int32_t> classes;
   for (std::size_t c = 0; c < busy.size(); ++c)
@@ -43,14 +56,14 @@ std::vector<std::int32_t> classes_by_work(const Timeline& timeline, std::int32_t
 }
 
 // Submissions of one class and of the microbatch in the middle of a step's work, by sequence.
-std::map<std::int32_t, const SubmissionRow*> middle_submissions(const Timeline& timeline,
+std::map<std::int32_t, const SubmissionRow*> middle_submissions(const Submissions& submissions,
                                                                 std::int32_t rank_class, std::int32_t step) {
   std::int32_t last = 0;
-  for (const SubmissionRow& row : timeline.submissions) {
+  for (const SubmissionRow& row : submissions) {
     if (row.rank_class == rank_class && row.step == step) last = std::max(last, row.microbatch);
   }
   std::map<std::int32_t, const SubmissionRow*> chosen;
-  for (const SubmissionRow& row : timeline.submissions) {
+  for (const SubmissionRow& row : submissions) {
     if (row.rank_class == rank_class && row.step == step && row.microbatch == last / 2)
       chosen[row.sequence] = &row;
   }
@@ -143,18 +156,19 @@ std::string class_text(const Timeline& timeline, std::int32_t rank_class) {
                      timeline.class_ranks[rank_class]);
 }
 
-std::int32_t typical_class(const Timeline& timeline) {
-  const std::vector<std::int32_t> classes = classes_by_work(timeline, kAnyStep);
+std::int32_t typical_class(const Timeline& timeline, const Submissions& submissions) {
+  const std::vector<std::int32_t> classes = classes_by_work(timeline, submissions, kAnyStep);
   return classes[classes.size() / 2];
 }
 
 // `typical` takes part in it.
-std::string explain_step(const Timeline& timeline, std::int32_t step, std::int32_t typical) {
-  const std::int32_t busiest = classes_by_work(timeline, step).front();
-  const std::vector<Row> rows = rows_of(timeline, middle_submissions(timeline, typical, step));
+std::string explain_step(const Timeline& timeline, const Submissions& submissions, std::int32_t step,
+                         std::int32_t typical) {
+  const std::int32_t busiest = classes_by_work(timeline, submissions, step).front();
+  const std::vector<Row> rows = rows_of(timeline, middle_submissions(submissions, typical, step));
   const int layer = middle_layer(rows);
   std::string text = fmt::format("busiest {}\n", class_text(timeline, busiest));
-  text += layers_table(rows_of(timeline, middle_submissions(timeline, busiest, step)));
+  text += layers_table(rows_of(timeline, middle_submissions(submissions, busiest, step)));
   if (typical != busiest)
     text += fmt::format("\ntypical {}\n{}", class_text(timeline, typical), layers_table(rows));
   text += fmt::format("\nops of {} of class {}, in the order they start\n",
@@ -163,9 +177,9 @@ std::string explain_step(const Timeline& timeline, std::int32_t step, std::int32
 }
 
 // Iterations of a service, of which not every class takes part in each.
-std::vector<std::int32_t> steps_of(const Timeline& timeline, std::int32_t rank_class) {
+std::vector<std::int32_t> steps_of(const Submissions& submissions, std::int32_t rank_class) {
   std::vector<std::int32_t> steps;
-  for (const SubmissionRow& row : timeline.submissions)
+  for (const SubmissionRow& row : submissions)
     if (row.rank_class == rank_class) steps.push_back(row.step);
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
@@ -173,24 +187,26 @@ std::vector<std::int32_t> steps_of(const Timeline& timeline, std::int32_t rank_c
 }
 
 std::string explain_iterations(const Timeline& timeline) {
-  const std::int32_t typical = typical_class(timeline);
-  const std::vector<std::int32_t> steps = steps_of(timeline, typical);
+  const Submissions submissions = kept_submissions(timeline);
+  const std::int32_t typical = typical_class(timeline, submissions);
+  const std::vector<std::int32_t> steps = steps_of(submissions, typical);
   const std::size_t middle = steps.size() / 2;
   const std::string of_class =
       timeline.class_ranks.size() > 1 ? fmt::format(" of class {}", typical) : std::string();
   std::string text = fmt::format("the first of {} iterations{}, by layer\n\n{}", steps.size(), of_class,
-                                 explain_step(timeline, steps.front(), typical));
+                                 explain_step(timeline, submissions, steps.front(), typical));
   if (middle > 0)
     text += fmt::format("\niteration {} of {}{}, by layer\n\n{}", middle + 1, steps.size(), of_class,
-                        explain_step(timeline, steps[middle], typical));
+                        explain_step(timeline, submissions, steps[middle], typical));
   return text;
 }
 
 std::string explain_microbatch(const Timeline& timeline) {
-  const std::int32_t typical = typical_class(timeline);
-  const std::vector<std::int32_t> steps = steps_of(timeline, typical);
+  const Submissions submissions = kept_submissions(timeline);
+  const std::int32_t typical = typical_class(timeline, submissions);
+  const std::vector<std::int32_t> steps = steps_of(submissions, typical);
   return "one microbatch from the middle of the run, by layer\n\n" +
-         explain_step(timeline, steps[steps.size() / 2], typical);
+         explain_step(timeline, submissions, steps[steps.size() / 2], typical);
 }
 
 bool keeps_ops(const Timeline& timeline) {

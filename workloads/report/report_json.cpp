@@ -285,18 +285,16 @@ Json body(const Report& report) {
   return json;
 }
 
+// Keys may have dots themselves, as names of classes and jobs do.
 std::optional<double> value_at(const Json& json, const std::string& path) {
-  const Json* at = &json;
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t dot = std::min(path.find('.', begin), path.size());
-    if (!at->is_object()) return std::nullopt;
-    const auto found = at->find(path.substr(begin, dot - begin));
-    if (found == at->end()) return std::nullopt;
-    at = &*found;
-    begin = dot + 1;
+  if (!json.is_object()) return std::nullopt;
+  for (std::size_t dot = path.find('.');; dot = path.find('.', dot + 1)) {
+    const auto below = json.find(path.substr(0, dot));
+    if (dot == std::string::npos)
+      return below == json.end() || !below->is_number() ? std::nullopt : std::optional(below->get<double>());
+    if (below == json.end()) continue;
+    if (const auto value = value_at(*below, path.substr(dot + 1))) return value;
   }
-  if (!at->is_number()) return std::nullopt;
-  return at->get<double>();
 }
 
 void add_names(const Json& json, const std::string& above, std::vector<std::string>& names) {

@@ -25,6 +25,16 @@ void check_bytes(Bytes bytes, const Place& place) {
     place.fail(fmt::format("expected a byte at least, found {}", to_text(bytes)));
 }
 
+void check_algorithm(OpKind operation, Algorithm algorithm, const Place& place) {
+  if (has_algorithm(operation, algorithm)) return;
+  std::vector<std::string_view> names;
+  for (const AlgorithmRow& row : algorithm_rows()) {
+    if (has_algorithm(operation, row.value)) names.push_back(row.name);
+  }
+  place.fail(fmt::format("{} has no algorithm \"{}\": expected auto, {}", to_string(operation),
+                         to_string(algorithm), fmt::join(names, ", ")));
+}
+
 // Each device holds one rank of one tenant.
 void check_devices(const std::vector<Tenant>& tenants, int devices, const Document& document) {
   std::map<std::int64_t, std::string_view> owners;
@@ -57,6 +67,7 @@ void check_tenants(const std::vector<Tenant>& tenants, int devices, const Docume
     if (tenant.stride < tenant.block)
       place("stride").fail(
           fmt::format("expected at least the block of {}, found {}", tenant.block, tenant.stride));
+    check_algorithm(tenant.operation, tenant.algorithm, place("algorithm"));
     check_bytes(tenant.bytes, place("bytes"));
   }
   check_devices(tenants, devices, document);
@@ -80,15 +91,7 @@ void check_channels(int channels, const Accelerator& chip, const Place& place) {
 // The operation has the algorithm, and the chips' channels have a rate where their number is given.
 void check_library(const Scenario& scenario, const Document& document) {
   const CollectiveWorkload& work = scenario.collective;
-  if (!has_algorithm(work.operation, work.algorithm)) {
-    std::vector<std::string_view> names;
-    for (const AlgorithmRow& row : algorithm_rows()) {
-      if (has_algorithm(work.operation, row.value)) names.push_back(row.name);
-    }
-    place_at(document, "/workload/algorithm")
-        .fail(fmt::format("{} has no algorithm \"{}\": expected auto, {}", to_string(work.operation),
-                          to_string(work.algorithm), fmt::join(names, ", ")));
-  }
+  check_algorithm(work.operation, work.algorithm, place_at(document, "/workload/algorithm"));
   if (work.channels == 0) return;
   const Place place = place_at(document, "/workload/channels");
   for (const Pool& pool : scenario.cluster->pools) check_channels(work.channels, pool.accelerator, place);

@@ -242,6 +242,10 @@ NeedsTiming needs_timing(const Scenario& scenario) {
       service.host.reception.ns > 0 || service.host.reception_per_token.ns > 0)
     return {"/plan/scheduler", "the engine around iterations is"};
   if (const char* pointer = stages_given(service); *pointer != 0) return {pointer, "a pipeline of stages is"};
+  // Prompts of a batch that is carried out join as soon as there is room.
+  if (is_batch(scenario) && !joins_by_and_by(scenario) &&
+      (engine.gather_prompts > 0 || engine.gather_iterations > 0))
+    return {"/plan/scheduler", "how prompts gather is"};
   // A service that is carried out refuses guesses itself.
   if (is_batch(scenario) && service.speculation.drafts > 0)
     return {"/plan/decode/speculative", "guesses are"};

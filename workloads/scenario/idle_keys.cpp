@@ -38,14 +38,19 @@ class IdleKeys {
     require(plan_.combine == DType::kBf16, "/plan/precision/combine",
             "tokens of {} come from no experts: expected \"bf16\", found \"{}\"", model,
             to_string(plan_.combine));
+    require(!plan_.overlap_dispatch_combine || plan_.overlap_two_batch, "/plan/overlap/dispatch_combine",
+            "tokens of {} go to no experts: expected false, found true", model);
+    require(plan_.communication_sms == 0, "/plan/overlap/communication_sms",
+            "tokens of {} go to no experts: expected 0, found {}", model, plan_.communication_sms);
     require(plan_.exchange == Algorithm::kAuto, "/plan/ep/dispatch",
-            "tokens of {} go to no experts: expected \"auto\"", model);
+            "tokens of {} go to no experts: expected \"auto\", found \"{}\"", model,
+            dispatch_name(plan_.exchange));
+    require(plan_.nodes_per_token == 0, "/plan/ep/nodes_per_token",
+            "tokens of {} go to no experts: expected 0, found {}", model, plan_.nodes_per_token);
     require(!plan_.separate_routing, "/plan/ep/kernels",
             "tokens of {} choose no experts: expected \"fused\", found \"separate\"", model);
     require(!plan_.expert_by_expert, "/plan/ep/products",
-            "{} has no experts: expected \"grouped\", found \"each\"", model);
-    require(!plan_.overlap_dispatch_combine || plan_.overlap_two_batch, "/plan/overlap/dispatch_combine",
-            "tokens of {} go to no experts: expected false, found true", model);
+            "{} has no experts to multiply: expected \"grouped\", found \"each\"", model);
   }
 
   void of_layers_in_turn() const {

@@ -24,9 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSave = "/plan/save";
-constexpr std::array<std::string_view, 6> kNames{
+constexpr std::array<std::string_view, 7> kNames{
     "/model/hf_config",     "/plan/decode/speculative/model/hf_config", "/plan/weights", kSave,
-    "/workload/trace/path", "/workload/experts/popularity/recorded",
+    "/workload/trace/path", "/workload/experts/popularity/recorded",    "/workload/rl/reward_model/hf_config",
 };
 constexpr std::string_view kSchema = "/$schema";
 

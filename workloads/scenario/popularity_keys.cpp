@@ -97,6 +97,9 @@ void read_course(Section& section, Popularity& popularity) {
   popularity.balancing = section.number("balancing", {0, 10}, 0,
                                         "after each step the bias of experts over the mean falls by this, "
                                         "that of others rises (auxiliary-loss-free)");
+  if (popularity.per_microbatch && popularity.kind == PopularityKind::kBalanced)
+    section.place_of("per_microbatch")
+        .fail("expected false with this popularity, found true: what is balanced is not drawn");
   const bool drawn =
       popularity.kind == PopularityKind::kZipf || popularity.kind == PopularityKind::kDirichlet;
   for (const char* key : {"drift", "balancing"}) {

@@ -273,6 +273,7 @@ void read_serving_workload(Section section, Scenario& scenario) {
       section.integer("users", {0, 1 << 24}, 0,
                       "requests at a time, each followed by another when answered; 0: as the trace says");
   section.allow_only("rate_scale", scenario.traffic.users == 0, "times of a trace, not with users");
+  section.allow_only("rate_scale", scenario.traffic.source.has_value(), "requests that come by and by");
   read_expert_traffic(section.object("experts", false, "which experts tokens choose"), work.popularity,
                       scenario.traffic.drift);
   work.seed = scenario.seed;

@@ -32,17 +32,19 @@ std::vector<Named<int>> generators() {
   return rows;
 }
 
-// Of traffic that is drawn, and of nothing else.
+// Of requests that come by and by, and of nothing else.
 constexpr std::array kDrawnKeys{
     "block_tokens",  "turns",          "spread",    "first_tokens", "further_tokens", "output_tokens",
     "shared_tokens", "shared_prompts", "pause",     "images",       "image_tokens",   "context_tokens",
-    "arrivals",      "rate",           "variation", "period",       "amplitude"};
+    "arrivals",      "rate",           "variation", "period",       "amplitude",
+    "spread_arrivals"};
 
 // Those of them that say nothing of a file's requests: blocks and images count beside one, too.
 constexpr std::array kGeneratorKeys{"generator",      "requests",       "turns",          "spread",
                                     "first_tokens",   "further_tokens", "output_tokens",  "shared_tokens",
                                     "shared_prompts", "pause",          "context_tokens", "arrivals",
-                                    "rate",           "variation",      "period",         "amplitude"};
+                                    "rate",           "variation",      "period",         "amplitude",
+                                    "input",          "output"};
 
 constexpr int kDefaultKind = 1;  // conversation
 
@@ -198,7 +200,8 @@ ServedTraffic read_served_traffic(Section section, std::uint64_t seed) {
                   "tokens of a prompt of a batch: a number, {\"uniform\": [LEAST, MOST]} or {\"lognormal\": "
                   "{\"median\": TOKENS, \"sigma\": SIGMA, \"most\": TOKENS}}");
   traffic.output = read_length(section, "output", is_batch, "tokens to generate: as input");
-  for (const char* key : {"input", "output"}) section.allow_only(key, is_batch, "generator \"batch\"");
+  for (const char* key : {"input", "output"})  // beside a path: refuse_generator_keys()
+    section.allow_only(key, is_batch || section.given("path"), "generator \"batch\"");
   for (const char* key : kDrawnKeys) section.allow_only(key, !is_batch, "another generator than \"batch\"");
   TrafficSource source =
       read_source(section, traffic_kinds()[is_batch ? kDefaultKind : chosen % batch], seed);

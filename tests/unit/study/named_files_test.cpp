@@ -64,4 +64,19 @@ TEST_CASE("what the scenarios of a cluster's jobs say is told by their contents"
   }
 }
 
+TEST_CASE("the architecture of a reward model is told by its contents") {
+  const test::Scratch scratch;
+  const auto mark = [&](const std::string& folder, const std::string& config) {
+    std::filesystem::create_directories(scratch.path(folder));
+    scratch.write(folder + "/config.json", config);
+    return named_files_mark(
+        parse_document(R"({"workload": {"rl": {"reward_model": {"hf_config": "config.json"}}}})",
+                       scratch.path(folder + "/s.json")));
+  };
+  const std::string first = mark("a", "{}");
+  CHECK(!first.empty());
+  CHECK(mark("b", "{}") == first);
+  CHECK(mark("c", R"({"num_hidden_layers": 2})") != first);
+}
+
 }  // namespace moebius

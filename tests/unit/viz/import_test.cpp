@@ -228,5 +228,24 @@ TEST_CASE("slices that together are longer than any time are told in seconds") {
   CHECK_THAT(done.err, Catch::Contains("1.9e+10 s"));
 }
 
+TEST_CASE("a directory is no profile") {
+  const test::Scratch scratch;
+  const std::string arguments = "import --chrome " + scratch.path(".") + " --out " + scratch.path("run");
+  const test::Finished refused = test::run_moebius(arguments);
+  CHECK(refused.exit_code == 2);
+  CHECK_THAT(refused.err, Catch::Contains("import: expected a profile, found the directory "));
+}
+
+TEST_CASE("a profile whose file's name is no UTF-8 is a run that can be read") {
+  const test::Scratch scratch;
+  const std::string profile =
+      scratch.write("t\xff.json", R"([{"ph": "X", "name": "a", "ts": 0, "dur": 1, "pid": 1, "tid": 1}])");
+  const std::string run = scratch.path("run");
+  REQUIRE(test::run_moebius("import --chrome " + profile + " --out " + run).exit_code == 0);
+  const test::Finished page = test::run_moebius("report " + run + " --html " + scratch.path("page.html"));
+  INFO(page.err);
+  CHECK(page.exit_code == 0);
+}
+
 }  // namespace
 }  // namespace moebius::viz

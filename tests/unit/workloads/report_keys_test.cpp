@@ -92,4 +92,14 @@ TEST_CASE("a report is named after another trace that was set") {
   CHECK_THAT(finished.out.substr(0, finished.out.find('\n')), Catch::EndsWith("; requests of rows.jsonl"));
 }
 
+// Names of classes, tenants and jobs are the user's.
+TEST_CASE("a figure is found below a name with dots") {
+  const std::string json = R"({"classes": {"qwen2.5": {"ttft_s": {"p50": 3}}, "qwen2": {"5": 4}}, "mfu": null})";
+  CHECK(report_value(json, "classes.qwen2.5.ttft_s.p50") == 3);
+  CHECK(report_value(json, "classes.qwen2.5") == 4);
+  CHECK_FALSE(report_value(json, "classes.qwen2.5.ttft_s"));
+  CHECK_FALSE(report_value(json, "classes.qwen2.6"));
+  CHECK_FALSE(report_value(json, "mfu"));
+}
+
 }  // namespace moebius

@@ -194,8 +194,8 @@ void ServingSystem::State::adopt_cached(std::int32_t id) {
 }
 
 // Requests of one moment share their first iteration. Where a host receives them one after the other, the
-// first one starts it: servers measured in bursts are told so by 17.1% in TTFT, and as if all came in together
-// by 17.8.
+// first one starts it: servers measured in bursts are told so by 17.1% in TTFT, and as if all came in
+// together by 17.8.
 void ServingSystem::State::start_waiting() {
   if (starting.empty()) return;
   const std::optional<Time> due = feed.due();

@@ -26,7 +26,8 @@ class StageWriter {
     pass.builder.launch = plan().launch;
     pass.builder.tensor_chunks = plan().tp_chunks;
     pass.builder.fusions = plan().fusions;
-    if (plan().communication_sms > 0)
+    // Without others there is no exchange that holds them.
+    if (plan().communication_sms > 0 && plan().expert_ranks() > 1)
       pass.builder.compute_units = static_cast<std::int16_t>(-plan().communication_sms);
   }
 
