@@ -134,13 +134,7 @@ TEST_CASE("keys that would count for nothing are refused") {
     return refusal(file, "/plan/recompute", R"({"policy": "selective", "ops": [)" + ops + "]}");
   };
   const std::string at = "s.json: --set /plan/recompute/ops: ";
-  for (const auto& [op, none] :
-       {std::pair{R"("mla_up")", "latent attention"}, std::pair{R"("gate")", "experts"},
-        std::pair{R"("dispatch")", "experts"}, std::pair{R"("permute")", "experts"},
-        std::pair{R"("expert_up")", "experts"}})
-    CHECK(refused_ops(dense, op) ==
-          at + op + " names nothing that is kept: llama-2-7b (changed) has no " + none);
-  CHECK(refused_ops(dense, R"("mlp_up", "mlp_down")") == "");
+  CHECK(refused_ops(dense, R"("mla_up", "gate", "expert_up", "mlp_up")") == "");
   CHECK(refused_ops(kTwoRegions, R"("dispatch")") ==
         at + R"(what "dispatch" sends again is read by "permute" alone: expected both, found one)");
   CHECK(refused_ops(kTwoRegions, R"("dispatch", "permute")") == "");

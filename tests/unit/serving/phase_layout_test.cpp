@@ -276,7 +276,9 @@ TEST_CASE("experts that move have the bytes of their own format, not of other pr
 // Two nodes of eight: ranks that share each expert by columns stand beside each other.
 TEST_CASE("experts that ranks have columns of stand on as many nodes as these") {
   const auto shape_of = [](const char* ep) {
-    const Scenario scenario = read(kLarge, {{"/plan/steps", "surface"}, {"/plan/decode/ep", ep}});
+    const Scenario scenario =
+        read(kLarge,
+             {{"/plan/steps", "surface"}, {"/plan/prefill/token_budget", "2048"}, {"/plan/decode/ep", ep}});
     return balancer_shape(service_pools(scenario)[0]);
   };
   CHECK(shape_of(R"({"degree": 16})").ranks_per_node == 8);
