@@ -34,6 +34,7 @@ struct PacketFlow {
   double most_rate = 0;  // bytes per second at which its packets leave at most; 0: no limit
   double messages = 0;   // that the sending NIC posts for it, where it leaves the node
   RailChange change = RailChange::kInNode;
+  int nic_port = -1;  // of a NIC of several, where all packets leave and arrive by it; -1: any
 };
 
 struct PacketFlowTimes {

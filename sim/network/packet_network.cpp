@@ -1,5 +1,6 @@
 // Transfers as packets under a receiver-driven transport: see packet_flows.h. Every message of a step is a
-// flow of its own; equal messages between the same devices take the same paths every time, as queue pairs do.
+// flow of its own, or a flow for each port of its NICs where it is sprayed over them; equal messages between
+// the same devices take the same paths every time, as queue pairs do.
 #include <algorithm>
 #include <cmath>
 
@@ -87,20 +88,32 @@ class PacketNetwork : public Network {
     Running& running = running_[transfer];
     for (const PairFlow& pair : running.step->pairs) {
       if (pair.bytes <= 0 || pair.from == pair.to) continue;
-      if (std::ssize(transfer_of_flow_) == kMostMessages)
-        throw run_error(
-            fmt::format("the packet network carries at most {} messages in a run, this one needs more "
-                        "at {}: use fluid",
-                        kMostMessages, to_text(now_)));
-      run_.add({pair.from, pair.to, std::ceil(pair.bytes), pair.path, pair.most_rate, pair.messages,
-                change_of(pair)},
-               -1, now_.seconds());
-      if (counts_)
-        counts_->packets += static_cast<std::int64_t>(std::ceil(pair.bytes / transport_.payload()));
-      transfer_of_flow_.push_back(transfer);
-      ++running.messages_left;
+      const int ports = ports_of(pair);
+      for (int port = 0; port < ports; ++port) launch(pair, ports, port, transfer);
     }
     if (running.messages_left == 0) ended.push_back(transfer);
+  }
+
+  // Of a NIC, that a message leaves by at once: a flow has a port at either end, that sends or pulls for it.
+  int ports_of(const PairFlow& pair) const {
+    const bool apart = fabric_.node_of(pair.from) != fabric_.node_of(pair.to);
+    return apart && pair.path < 0 ? fabric_.spec().nic_ports : 1;
+  }
+
+  // What goes by one of so many ports, each of which waits until the NIC has posted the message.
+  void launch(const PairFlow& pair, int ports, int port, std::int32_t transfer) {
+    if (std::ssize(transfer_of_flow_) == kMostMessages)
+      throw run_error(
+          fmt::format("the packet network carries at most {} messages in a run, this one needs more "
+                      "at {}: use fluid",
+                      kMostMessages, to_text(now_)));
+    const double bytes = std::ceil(pair.bytes / ports);
+    run_.add({pair.from, pair.to, bytes, pair.path, pair.most_rate / ports, pair.messages, change_of(pair),
+              ports > 1 ? port : -1},
+             -1, now_.seconds());
+    if (counts_) counts_->packets += static_cast<std::int64_t>(std::ceil(bytes / transport_.payload()));
+    transfer_of_flow_.push_back(transfer);
+    ++running_[transfer].messages_left;
   }
 
   const Fabric& fabric_;

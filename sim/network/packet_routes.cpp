@@ -34,13 +34,17 @@ std::int32_t PacketRun::port_of(WireId wire) {
 }
 
 // What leaves a node is sent by a NIC, which takes it from the memory of another device where that has the
-// rail: the wires between them are faster, and nothing is dropped before the NIC.
+// rail, and received by one, which puts it there: the wires between them are faster, and nothing is dropped
+// on them.
 std::int32_t PacketRun::route(int from, int to, int path, RailChange change) {
   wires_.clear();
   fabric_.route_by_ports(from, to, path, wires_, change);
   const auto nic =
       std::find_if(wires_.begin(), wires_.end(), [](const WireId& wire) { return !inside_node(wire.kind); });
-  if (nic != wires_.end()) wires_.erase(wires_.begin(), nic);
+  if (nic != wires_.end()) {
+    wires_.erase(wires_.begin(), nic);
+    while (inside_node(wires_.back().kind)) wires_.pop_back();
+  }
   const auto first = static_cast<std::int32_t>(hops_.size());
   for (const WireId& wire : wires_) hops_.push_back(port_of(wire));
   return first;
@@ -56,7 +60,9 @@ PacketRun::Ways PacketRun::new_ways(const PacketFlow& flow, int salt, int packet
   const Routing routing = fabric_.spec().routing;
   const bool many = routing == Routing::kSpray || routing == Routing::kAdaptive;
   const int entropies = flow.path >= 0 ? 1 : many ? transport_.entropies : fabric_.spec().queue_pairs;
-  const int paths = fabric_.num_paths(flow.from, flow.to, flow.change);
+  // Of the paths of one port of the NICs every so many is one.
+  const int ports = flow.nic_port >= 0 ? fabric_.spec().nic_ports : 1, port = std::max(0, flow.nic_port);
+  const int paths = fabric_.num_paths(flow.from, flow.to, flow.change) / ports;
   int count = paths == 1 ? 1 : std::min(entropies, packets);
   if (adaptive_ && flow.path < 0) count = std::min(paths, kMostWays);
   Ways ways{static_cast<std::int32_t>(ways_.size()), count, 0, 0};
@@ -65,21 +71,25 @@ PacketRun::Ways PacketRun::new_ways(const PacketFlow& flow, int salt, int packet
   for (int i = 0; i < ways.count; ++i) {
     const int path = adaptive_ && count == paths ? i : path_of(flow, random_bits(key, i), paths);
     // Entropies may be more than paths.
-    if (known_[path] < 0) known_[path] = route(flow.from, flow.to, path, flow.change);
+    if (known_[path] < 0) known_[path] = route(flow.from, flow.to, path * ports + port, flow.change);
     ways_.push_back(known_[path]);
   }
   ways.length = static_cast<std::int32_t>(wires_.size());
-  const int back = fabric_.num_paths(flow.to, flow.from, flow.change);
+  const int back = fabric_.num_paths(flow.to, flow.from, flow.change) / ports;
   const int home = static_cast<int>(random_bits(key, 0, 1) % back);
-  ways.back = route(flow.to, flow.from, home, flow.change);
+  ways.back = route(flow.to, flow.from, home * ports + port, flow.change);
   CHECK(std::ssize(wires_) == ways.length, "a way back of as many ports");
   return ways;
 }
 
 PacketRun::Ways PacketRun::ways_of(const PacketFlow& flow, int salt, int packets) {
   if (salt >= 0) return new_ways(flow, salt, packets);
-  const std::array key{flow.from, flow.to, flow.path, std::min(transport_.entropies, packets),
-                       static_cast<int>(flow.change)};
+  const std::array key{flow.from,
+                       flow.to,
+                       flow.path,
+                       std::min(transport_.entropies, packets),
+                       static_cast<int>(flow.change),
+                       flow.nic_port};
   const auto [entry, fresh] = kept_ways_.try_emplace(key);
   if (fresh) entry->second = new_ways(flow, salt, packets);
   return entry->second;

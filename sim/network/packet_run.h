@@ -173,7 +173,7 @@ class PacketRun {
   std::vector<Packet> packets_;
   std::vector<std::int32_t> free_;
   std::optional<Calendar> calendar_;
-  std::map<std::array<std::int32_t, 5>, Ways> kept_ways_;  // by from, to, path, number, change of rail
+  std::map<std::array<std::int32_t, 6>, Ways> kept_ways_;  // by from, to, path, number, change of rail, port
   double slowest_ = 0, furthest_ = 0;                      // s per byte; s
   std::vector<Ended> ended_;
   std::int64_t open_ = 0;  // flows that are not complete

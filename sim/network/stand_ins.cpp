@@ -23,6 +23,24 @@ StandIns::StandIns(const Fabric& fabric, const Layout& layout)
     counted[nic] = true;
     ++nics_[of_device_[nic]];
   }
+  // Messages through host memory are those of every node, not of a class's representative.
+  if (folded_ && fabric.spec().by_host.empty()) count_hosts(fabric, layout);
+}
+
+// A class copies to and from the memory of its representative's node, with as many ranks as it has there.
+void StandIns::count_hosts(const Fabric& fabric, const Layout& layout) {
+  hosts_.resize(of_device_.size());
+  std::vector<double> here(of_device_.size());
+  for (const RankClass& rank_class : layout.classes) {
+    const std::int32_t device = layout.device_of_rank[rank_class.representative()];
+    const Fabric::Standing place = fabric.standing(device);
+    const std::int32_t host = device - place.local;
+    for (const std::int32_t rank : rank_class.ranks)
+      here[host] += fabric.node_of(layout.device_of_rank[rank]) == place.node;
+    hosts_[host] += rank_class.size();
+  }
+  for (std::size_t host = 0; host < here.size(); ++host)
+    if (here[host] > 0) hosts_[host] /= here[host];
 }
 
 double StandIns::times(WireId wire) const {
@@ -38,6 +56,8 @@ double StandIns::times(WireId wire) const {
     case WireKind::kNicOut:
     case WireKind::kNicIn:
       return std::max(1.0, nics_[wire.index]);
+    case WireKind::kHostMemory:
+      return hosts_.empty() ? 1 : std::max(1.0, hosts_[wire.index]);
     case WireKind::kScaleUpPair:
     case WireKind::kNicOutPort:
     case WireKind::kNicInPort:
@@ -50,7 +70,6 @@ double StandIns::times(WireId wire) const {
     case WireKind::kPodUpPort:
     case WireKind::kPodDownPort:
     case WireKind::kRegionLink:
-    case WireKind::kHostMemory:
       return 1;
   }
   return 1;

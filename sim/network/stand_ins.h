@@ -18,12 +18,16 @@ class StandIns {
   bool folded() const { return folded_; }
   // The device itself where its rank represents a class or where it holds none.
   int of(int device) const { return of_device_[device]; }
-  // So many wires are simulated as this one. What belongs to no device is simulated by itself.
+  // So many wires are simulated as this one: of a device, its NIC, or the memory of its host, but where
+  // messages go through that. What belongs to no device is simulated by itself.
   double times(WireId wire) const;
 
  private:
+  void count_hosts(const Fabric& fabric, const Layout& layout);
+
   std::vector<std::int32_t> of_device_;
   std::vector<double> devices_, nics_;  // that a device, or the NIC named by it, stands for
+  std::vector<double> hosts_;           // or the node named by it; empty: each for itself
   bool folded_ = false;
 };
 

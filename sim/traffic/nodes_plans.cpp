@@ -140,11 +140,15 @@ Traffic NodesPlanner::traffic(Algorithm algorithm, Protocol protocol, bool in_ne
   return traffic;
 }
 
+// What the bytes take at least is in step.own, or, of single messages, beyond their wires in its latency: the
+// chunks of a pipeline wait for it all the same.
 NodesPlan NodesPlanner::plan(Algorithm algorithm) {
   const Protocol protocol = nccl_protocol(call_, algorithm);
-  Step step = builder_.build(traffic(algorithm, protocol, false), group_);
-  const double flowing = step.alone - step.latency;
-  const double seconds = nodes_seconds(call_, algorithm, protocol, step.own) + step.latency;
+  const Traffic bytes = traffic(algorithm, protocol, false);
+  Step step = builder_.build(bytes, group_);
+  const double flowing = step.alone - step.latency, data = std::max(step.own, bytes.least_seconds);
+  const double besides = std::max(0.0, step.latency - (data - step.own));
+  const double seconds = nodes_seconds(call_, algorithm, protocol, data) + besides;
   step.latency = std::max(0.0, seconds - step.own);
   step.alone = step.latency + flowing;
   return {{algorithm, step.latency + step.own, std::string(to_string(protocol))}, std::move(step)};

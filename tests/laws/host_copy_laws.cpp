@@ -2,6 +2,7 @@
 // the memory.
 #include <catch2/catch.hpp>
 
+#include "sim/network/stand_ins.h"
 #include "tests/laws/small_world.h"
 #include "workloads/training/layers/builder.h"
 
@@ -70,6 +71,16 @@ TEST_CASE("the devices of a node share the memory of their host, folded as well 
     CHECK(seconds(8, fold, {OpKind::kCopyToHost}) == Approx(8 * kBytes / kMemory).epsilon(1e-6));
     CHECK(seconds(16, fold, {OpKind::kCopyToHost}) == Approx(8 * kBytes / kMemory).epsilon(1e-6));
   }
+}
+
+TEST_CASE("folded, the memory of one host stands for those of all nodes in accounts") {
+  const Cluster cluster = cluster_with_host(4);
+  const Layout layout = make_layout({.ranks = 32, .fold = true});
+  REQUIRE(layout.classes.size() == 1);
+  const std::int32_t device = layout.device_of_rank[layout.classes.front().representative()];
+  const StandIns stand_ins(cluster.fabric, layout);
+  CHECK(stand_ins.times({WireKind::kHostOut, device}) == 32);
+  CHECK(stand_ins.times({WireKind::kHostMemory, device / 8 * 8}) == 4);
 }
 
 }  // namespace moebius

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "hw/catalog.h"
+#include "sim/traffic/transfer_plans.h"
 #include "tests/laws/small_world.h"
 #include "tests/process.h"
 #include "workloads/cost/nodes_model.h"
@@ -277,6 +278,29 @@ TEST_CASE("calls between nodes take the same folded and not") {
       CHECK(simulated(machine, kind, bytes, true) ==
             Approx(simulated(machine, kind, bytes, false)).epsilon(0.005));
     }
+}
+
+// What the bytes of a call take beyond their wires (a host's bridge, windows) its chunks wait for, too.
+TEST_CASE("a call takes as long alone where its messages are looked at one by one") {
+  const Catalog catalog;
+  FabricSpec spec = catalog.fabric("rail-optimised-clos");
+  spec.nic = {50e9};
+  spec.nic_given = true;
+  Cluster cluster = build_cluster({{"all", catalog.accelerator("l40s"), catalog.node("pcie-8"), 4}}, spec,
+                                  Place{"test", "", 0});
+  cluster.collectives = CollectiveSource::kLibrary;
+  const Layout layout = make_layout({.ranks = 32, .fold = false});
+  for (const OpKind kind : {OpKind::kBroadcast, OpKind::kAllReduce, OpKind::kAllGather}) {
+    Op op = communication_op(kind, 1 << 20);
+    op.algorithm = Algorithm::kAuto;
+    const FragmentPtr fragment = make_fragment({{op}});
+    const auto alone = [&](bool one_by_one) {
+      TransferPlans plans(cluster, layout, {.with_pairs = one_by_one});
+      return plans.plan(*fragment, 0, 0)->alone();
+    };
+    INFO(to_string(kind));
+    CHECK(alone(true) == Approx(alone(false)).epsilon(1e-6));
+  }
 }
 
 TEST_CASE("a report names the library's algorithm and protocol and what the others would take") {

@@ -195,6 +195,38 @@ TEST_CASE("transfers that meet at a receiver share it") {
   CHECK(std::max(ends[0], ends[1]) == Approx(8e6 / (12.5e9 * PacketTransport{}.efficiency())).epsilon(0.02));
 }
 
+// Device 10 has rail 6 of its node, which a node of four does not reach: NIC 4 receives for it, and sends.
+TEST_CASE("a NIC sends and receives for devices on other rails of its node") {
+  FabricSpec spec = two_tiers(4).spec();
+  spec.rail_optimised = true;
+  spec.tiers = kAutomaticTiers;
+  FabricPool four;
+  four.nodes = 1;
+  four.devices_per_node = 4;
+  four.link_rate = {100e9};
+  four.nic_rate = {12.5e9};
+  FabricPool eight = four;
+  eight.devices_per_node = 8;
+  const Fabric fabric(spec, {four, eight});
+  // Two links under one leaf, as above.
+  CHECK(run(fabric, {{0, 10, 4086}}).front() == Approx(4.67424e-6).epsilon(1e-6));
+  CHECK(run(fabric, {{10, 0, 4086}}).front() == Approx(4.67424e-6).epsilon(1e-6));
+}
+
+TEST_CASE("a sprayed message leaves by both ports of its NIC") {
+  for (const Routing routing : {Routing::kSpray, Routing::kAdaptive}) {
+    const Fabric one_port = two_tiers(4, routing);
+    FabricSpec spec = one_port.spec();
+    spec.nic_ports = 2;
+    const Fabric fabric(spec, one_port.pools());
+    const std::vector<Step> steps{one_message(0, 15, 8e6)};
+    const std::vector<Time> starts{Time{0}};
+    // 8 MB at the payload rate of 12.13 GB/s, which the ports share.
+    const double seconds = 8e6 / (12.5e9 * PacketTransport{}.efficiency());
+    CHECK(run_steps(fabric, steps, starts).front() == Approx(seconds).epsilon(0.03));
+  }
+}
+
 TEST_CASE("a calendar gives events bucket by bucket") {
   Calendar calendar(1.0);
   calendar.reach(10);
