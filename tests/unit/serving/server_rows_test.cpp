@@ -97,7 +97,7 @@ TEST_CASE("a row that tells no stages has one, and cells of any bytes are told a
     const ServerScenario found = server_scenario(rows_of(table)[0], ModelCatalog());
     CHECK(found.left_out.empty());
     REQUIRE(found.scenario);
-    CHECK(to_json(found.scenario->root).find(R"("nodes":1)") != std::string::npos);
+    CHECK(to_json(found.scenario->root).find(R"("nodes": 1)" "\n") != std::string::npos);
   }
   const ServerScenario unknown =
       server_scenario(rows_of(columns + "\nh100_sxm,vllm,Llam\xe9,agg,1024,128,4,1,50,8")[0], ModelCatalog());
