@@ -11,13 +11,14 @@
 
 #include "hw/error.h"
 #include "hw/json_text.h"
+#include "hw/number_list.h"
 
 namespace moebius {
 namespace {
 
 constexpr std::size_t kMostSites = 65536, kMostPoints = 4096;
 constexpr std::size_t kMostAxes = 3, kMostSiteKeys = 8, kMostNames = 64, kMostText = 2000;
-constexpr Range kSizes{1e-6, 1e15}, kMicroseconds{1e-3, 1e9};
+constexpr Range kSizes{1e-6, 1e15}, kMicroseconds{1e-3, 1e9}, kLogErrors{-20, 20};
 
 using KeyRow = std::pair<std::string_view, ProfileKey>;
 const std::vector<KeyRow>& key_table() {
@@ -243,23 +244,6 @@ std::vector<HeldOutPart> read_parts(Reader& reader) {
   return parts;
 }
 
-// "-0.02 0.01 ...": one text, since a profile has thousands of them.
-std::vector<double> read_quantiles(Reader& reader) {
-  std::vector<double> quantiles;
-  if (!reader.has("quantiles")) return quantiles;
-  const Place place = reader.place_of("quantiles");
-  const std::string text = reader.text("quantiles");
-  for (const char *at = text.data(), *end = at + text.size(); at < end; ++at) {
-    double value = 0;
-    const auto [next, error] = std::from_chars(at, end, value);
-    if (error != std::errc() || (next != end && *next != ' '))
-      place.fail(fmt::format("expected numbers with a blank between two, found \"{}\"", text));
-    quantiles.push_back(value);
-    at = next;
-  }
-  return quantiles;
-}
-
 HeldOut read_held_out(Reader reader) {
   HeldOut held_out;
   held_out.rows = static_cast<int>(reader.integer("rows", {0, 1e9}));
@@ -268,7 +252,8 @@ HeldOut read_held_out(Reader reader) {
   held_out.median = reader.number("median", {0, 1e6});
   held_out.p90 = reader.number("p90", {0, 1e6});
   held_out.bias = reader.number("bias", {-1, 1e6}, 0.0);
-  held_out.quantiles = read_quantiles(reader);
+  if (reader.has("quantiles"))
+    held_out.quantiles = read_number_list(reader.text("quantiles"), reader.place_of("quantiles"), kLogErrors);
   held_out.parts = read_parts(reader);
   reader.finish();
   return held_out;

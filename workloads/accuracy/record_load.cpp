@@ -1,13 +1,12 @@
 // The form of record.json.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "hw/catalog.h"
-#include "hw/json_text.h"
+#include "hw/number_list.h"
 #include "hw/reader.h"
 #include "workloads/accuracy/record.h"
 
@@ -27,24 +26,11 @@ double told_number(const Value& value, const Place& place, Range range) {
   return value.number;
 }
 
-double error_of(std::string_view word, const Place& place) {
-  double error = 0;
-  const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), error);
-  const bool whole = failed == std::errc() && end == word.data() + word.size();
-  if (!whole || !(error >= kError.low && error <= kError.high))
-    place.fail(fmt::format("expected numbers from {} to {}, found {}", kError.low, kError.high,
-                           json_excerpt(std::string(word))));
-  return error;
-}
-
 // "quantiles": "-0.02 0.01 ...", errors alone. One text: every report reads ten thousand of them.
 std::vector<AccuracyPoint> read_quantiles(std::string_view text, const Place& place) {
   std::vector<AccuracyPoint> points;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    points.push_back({.name = {}, .error = error_of(text.substr(0, end), place)});
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for (const double error : read_number_list(text, place, kError))
+    points.push_back({.name = {}, .error = error});
   if (points.empty()) place.fail("expected at least one number, found none");
   return points;
 }

@@ -92,11 +92,6 @@ double core_flops_of(const Engine& engine, const CostQuery& query) {
   return std::max(engine.core_flops(query.dtype), engine.core_flops(stored_dtype(query)));
 }
 
-// Absorbed latent attention: values are the first columns of the keys, read once.
-bool is_latent(const Shape& shape) {
-  return shape.kv_heads == 1 && shape.v_dim > 256 && shape.head_dim > shape.v_dim;
-}
-
 // How long the tiles take: on each core its own, together what the chip's memory gives.
 class Passes {
  public:
@@ -110,7 +105,7 @@ class Passes {
     bytes_ = least_bytes(query);
     core_rate_ = a.core_stream * engine.clock;
     chip_rate_ = is_found_in_l2(engine.chip, query) ? cores_ * core_rate_ : stream_rate(engine, cores_);
-    key_bytes_ = (is_latent(shape) ? 0 : shape.v_dim) + shape.head_dim;
+    key_bytes_ = (is_absorbed_latent(shape) ? 0 : shape.v_dim) + shape.head_dim;
     key_bytes_ *= element_bytes(stored_dtype(query));
     queries_bytes_ = tiles_.height * (shape.head_dim + shape.v_dim) * element_bytes(query.dtype);
     row_bytes_ = static_cast<double>(loaded_shape(query).m) * shape.heads * (shape.v_dim + 1) * 4;

@@ -13,11 +13,6 @@ std::int64_t rows_of_sequence(const CostQuery& query) {
   return query.shape.m / std::max(1, query.shape.groups);
 }
 
-// As roofline.cpp knows it: no other attention has such values.
-bool has_latent_values(const Shape& shape) {
-  return shape.v_dim > 256;
-}
-
 double modelled_seconds(const AnalyticModel& model, const CostQuery& query) {
   return model.estimate(cut_to_sequence(priced_as(query)), Clocks::kSustained).seconds;
 }
@@ -74,7 +69,7 @@ std::optional<Cost> checked_rows_cost(const CostSource& source, const AnalyticMo
     cost = apart;
     cost.seconds *= modelled_seconds(model, rows.as_heads()) / modelled_seconds(model, rows.apart());
   }
-  if (!has_latent_values(query.shape)) {
+  if (!is_absorbed_latent(query.shape)) {
     const Cost as_prompt = source.cost(rows.as_prompt());
     if (as_prompt.origin != Origin::kAnalytic && as_prompt.seconds < cost.seconds) cost = as_prompt;
   }

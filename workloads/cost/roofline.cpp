@@ -76,18 +76,18 @@ FlopRate peak_of(const Accelerator& accelerator, const CostQuery& query) {
   return peak.value < stored.value ? stored : peak;
 }
 
-// Absorbed latent attention (DeepSeek-V2, section 2.1.2): the one KV head is wider than its values, and those
-// are its first columns, read once for both. No other attention has values of over 256 columns.
 double shared_value_bytes(const CostQuery& query) {
   const Shape& s = query.shape;
-  const bool latent =
-      query.kind == OpKind::kAttention && s.kv_heads == 1 && s.v_dim > 256 && s.head_dim > s.v_dim;
-  if (!latent || s.window > 0) return 0;
+  if (query.kind != OpKind::kAttention || !is_absorbed_latent(s) || s.window > 0) return 0;
   return static_cast<double>(std::max(1, s.groups)) * static_cast<double>(s.kv) * s.v_dim *
          element_bytes(stored_dtype(query));
 }
 
 }  // namespace
+
+bool is_absorbed_latent(const Shape& attention) {
+  return attention.kv_heads == 1 && attention.v_dim > 256 && attention.head_dim > attention.v_dim;
+}
 
 DType executed_dtype(const Accelerator& accelerator, DType dtype) {
   while (accelerator.peak_of(dtype).value <= 0 && next_wider(dtype) != dtype) dtype = next_wider(dtype);

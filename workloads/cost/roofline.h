@@ -25,6 +25,10 @@ Shape loaded_shape(const CostQuery& query);
 // Whether all that the op reads and writes is hot (CostQuery::hot) and fits in the chip's L2.
 bool is_found_in_l2(const Accelerator& accelerator, const CostQuery& query);
 
+// Absorbed latent attention (DeepSeek-V2, section 2.1.2): the one KV head is wider than its values, and those
+// are its first columns, read once for both. No other attention has values of over 256 columns.
+bool is_absorbed_latent(const Shape& attention);
+
 // Device-memory bytes of the op, each input read once and each output written once; experts without rows cost
 // nothing.
 double least_bytes(const CostQuery& query);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "state_of_job.h"
+#include "workloads/cost/separate_kernels.h"
 #include "workloads/training/layers/builder.h"
 
 using namespace moebius;
@@ -200,6 +201,21 @@ TEST_CASE("in an 8-bit plan adapters multiply in 16 bits, and nothing is quantis
         CHECK(op.dtype == DType::kBf16);
     });
   }
+}
+
+// Three layers with experts.
+TEST_CASE("biases of experts are those of their products, which adapters have not") {
+  TrainingJob job = adapted(small_job(), {AdapterTarget::kExpertDown});
+  job.plan.expert_by_expert = true;
+  job.model.biases = Biases::kAll;
+  int with_bias = 0, down = 0;
+  each_op(job, [&](const Fragment&, const Op& op) {
+    if (op.kind != OpKind::kGroupedGemm || op.role != Role::kExpertDown) return;
+    ++down;
+    with_bias += op.shape.heads == kSeparateWithBias;
+  });
+  CHECK(with_bias > 0);
+  CHECK(down == 3 * with_bias);
 }
 
 TEST_CASE("adapters of experts are counted as they stand, and go with their experts") {

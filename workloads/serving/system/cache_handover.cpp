@@ -3,9 +3,40 @@
 
 namespace moebius {
 
-ByteRate ServingSystem::State::rate_of(const Location& at) const {
-  const ByteRate own = pool_of(at).transfer_rate;
-  return own.value > 0 ? own : rules.transfer.rate;
+// The slower of both ends.
+ByteRate ServingSystem::State::rate_between(const PoolRules& from, const PoolRules& to) const {
+  const auto rate_of = [&](const PoolRules& pool) {
+    return pool.transfer_rate.value > 0 ? pool.transfer_rate : rules.transfer.rate;
+  };
+  return std::min(rate_of(from), rate_of(to));
+}
+
+// Of what decodes it, the format and the heads count.
+double ServingSystem::State::bytes_of_token(const PoolRules& decoding) const {
+  return decoding.cache_bytes_per_token > 0 ? decoding.cache_bytes_per_token : rules.transfer.bytes_per_token;
+}
+
+// Beside the bytes.
+Time ServingSystem::State::calls_of_transfer() const {
+  return {rules.transfer.call.ns * rules.transfer.layers};
+}
+
+// Where users wait for it: of all layers, or of the last one where the others have left, to the pool that
+// takes them in soonest.
+HandOver ServingSystem::State::hand_over_from(const PoolRules& pool) const {
+  const TransferRules& transfer = rules.transfer;
+  if (!transfer.brings_first_token || pool.role != PoolRole::kPrefill) return {};
+  const double left = transfer.layerwise ? 1.0 / transfer.layers : 1;
+  const double before = transfer.layerwise ? 0 : transfer.latency.seconds();
+  std::optional<HandOver> least;
+  for (const PoolRules& to : rules.pools) {
+    if (to.role != PoolRole::kDecode) continue;
+    const ByteRate rate = rate_between(pool, to);
+    const double of_sequence = Bytes{transfer.bytes_per_sequence} / rate + calls_of_transfer().seconds();
+    const HandOver found{before + left * of_sequence, left * (Bytes{bytes_of_token(to)} / rate)};
+    if (!least || found.per_token < least->per_token) least = found;
+  }
+  return least.value_or(HandOver{});
 }
 
 void ServingSystem::State::hand_over(std::int32_t id) {
@@ -35,14 +66,12 @@ void ServingSystem::State::start_transfers(const Location& at) {
   }
 }
 
-// Of what decodes it, the format and the heads count.
 double ServingSystem::State::cache_bytes(std::int32_t id) const {
   const LiveRequest& request = live[id];
   const PoolRules& pool = pool_of(request.decode);
   const ReplicaRules& replica = pool.instance.replica;
-  const double of_token =
-      pool.cache_bytes_per_token > 0 ? pool.cache_bytes_per_token : rules.transfer.bytes_per_token;
-  return of_token * replica.parts.kept(static_cast<double>(request.moments.input), replica.page_tokens) +
+  return bytes_of_token(pool) *
+             replica.parts.kept(static_cast<double>(request.moments.input), replica.page_tokens) +
          rules.transfer.bytes_per_sequence;
 }
 
@@ -70,8 +99,8 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
   const double bytes = cache_bytes(id);
   transferred += bytes;
   if (rules.carrier) return rules.carrier->move_cache(id, request.prefill, request.decode);
-  const ByteRate rate = std::min(rate_of(request.prefill), rate_of(request.decode));
-  const Time whole = time_from_seconds(Bytes{bytes} / rate) + Time{transfer.call.ns * transfer.layers};
+  const ByteRate rate = rate_between(pool_of(request.prefill), pool_of(request.decode));
+  const Time whole = time_from_seconds(Bytes{bytes} / rate) + calls_of_transfer();
   CachePort &from = port(request.prefill), &to = port(request.decode);
   TieredCache* const tiers = pools[request.prefill.pool].tiers.get();
   if (tiers != nullptr) from.take(from.free(), tiers->sends_from(number_of(request.prefill)));

@@ -37,29 +37,6 @@ std::vector<RoutedPool> ServingSystem::State::routed_pools() {
   return routed;
 }
 
-// Where users wait for it: of all layers, or of the last one where the others have left, to the pool that
-// takes them in soonest.
-HandOver ServingSystem::State::hand_over_from(const PoolRules& pool) const {
-  const TransferRules& transfer = rules.transfer;
-  if (!transfer.brings_first_token || pool.role != PoolRole::kPrefill) return {};
-  const auto sends = [&](const PoolRules& of) {
-    return of.transfer_rate.value > 0 ? of.transfer_rate : transfer.rate;
-  };
-  const double left = transfer.layerwise ? 1.0 / transfer.layers : 1;
-  std::optional<HandOver> least;
-  for (const PoolRules& to : rules.pools) {
-    if (to.role != PoolRole::kDecode) continue;
-    const double bytes = to.cache_bytes_per_token > 0 ? to.cache_bytes_per_token : transfer.bytes_per_token;
-    const ByteRate rate = std::min(sends(pool), sends(to));
-    const double calls = transfer.call.seconds() * transfer.layers;
-    const HandOver found{(transfer.layerwise ? 0 : transfer.latency.seconds()) +
-                             left * (Bytes{transfer.bytes_per_sequence} / rate + calls),
-                         left * (Bytes{bytes} / rate)};
-    if (!least || found.per_token < least->per_token) least = found;
-  }
-  return least.value_or(HandOver{});
-}
-
 // Pools whose caches could hold it; one that only takes in prompts, where another goes on with it or its
 // first token is its last.
 std::uint64_t ServingSystem::State::pools_with_room(std::int32_t input, std::int32_t output,

@@ -115,7 +115,6 @@ struct ServingSystem::State {
   std::int32_t number_of(const Location& at) const;
   void send_ahead(std::int32_t id);
   std::vector<RoutedPool> routed_pools();
-  HandOver hand_over_from(const PoolRules& pool) const;
   void arrive();
   bool accept(const RouteRequest& request, const std::optional<Location>& at);
   void begin_encoding();
@@ -126,7 +125,10 @@ struct ServingSystem::State {
   std::uint64_t pools_with_room(std::int32_t input, std::int32_t output, std::int32_t service_class) const;
   RouteRequest route_of(std::int32_t id) const;
   void show_tokens(const Location& at);
-  ByteRate rate_of(const Location& at) const;
+  ByteRate rate_between(const PoolRules& from, const PoolRules& to) const;
+  double bytes_of_token(const PoolRules& decoding) const;
+  Time calls_of_transfer() const;
+  HandOver hand_over_from(const PoolRules& pool) const;
   double cache_bytes(std::int32_t id) const;
   void carry_out(const ServiceEvent& event);
   void end_iteration(std::int32_t instance);

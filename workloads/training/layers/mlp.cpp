@@ -57,10 +57,9 @@ Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const
 }
 
 // The bias of the second product is weighed with the rows, which no product's end does.
-int product_kernels(const LayerWriter& writer, const Linear& linear) {
-  if (!writer.plan().expert_by_expert) return 0;
-  const bool biased = linear.role == Role::kExpertDown && writer.model().biases == Biases::kAll;
-  return biased ? kSeparateWithBias : kSeparateKernels;
+bool adds_bias_apart(const LayerWriter& writer, const Linear& linear) {
+  return writer.plan().expert_by_expert && linear.role == Role::kExpertDown &&
+         writer.model().biases == Biases::kAll;
 }
 
 TensorId write_grouped(LayerWriter& writer, TensorId x, const Linear& linear, const MoeContext& moe) {
@@ -69,17 +68,19 @@ TensorId write_grouped(LayerWriter& writer, TensorId x, const Linear& linear, co
   const TensorId w = writer.expert_weight(linear, moe.local_experts);
   const std::int64_t out = writer.rows(w), in = writer.columns(w);
   const TensorId y = writer.builder().transient(moe.rows, out, DType::kBf16, linear.role);
-  const Op op{.kind = OpKind::kGroupedGemm,
-              .dtype = dtype,
-              .role = linear.role,
-              .route = moe.experts_route,
-              .shape = {.m = moe.rows,
-                        .n = out,
-                        .k = in,
-                        .groups = moe.local_experts,
-                        .heads = product_kernels(writer, linear)}};
+  const Op alone{.kind = OpKind::kGroupedGemm,
+                 .dtype = dtype,
+                 .role = linear.role,
+                 .route = moe.experts_route,
+                 .shape = {.m = moe.rows,
+                           .n = out,
+                           .k = in,
+                           .groups = moe.local_experts,
+                           .heads = writer.plan().expert_by_expert ? kSeparateKernels : 0}};
+  Op op = alone;
+  if (adds_bias_apart(writer, linear)) op.shape.heads = kSeparateWithBias;
   writer.emit(op, {operand, w}, {y});
-  return writer.with_expert_adapter(y, x, linear, op);
+  return writer.with_expert_adapter(y, x, linear, alone);  // which has no bias
 }
 
 TensorId write_experts(LayerWriter& writer, const Received& dispatched, const MoeContext& moe) {
