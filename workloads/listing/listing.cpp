@@ -11,10 +11,12 @@
 #include "workloads/listing/policy_listing.h"
 #include "workloads/listing/table_text.h"
 #include "workloads/scenario/extended_document.h"
+#include "workloads/scenario/framework_settings.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/schedule/algorithms.h"
 #include "workloads/serving/frameworks.h"
 #include "workloads/set_option.h"
+#include "workloads/training/frameworks.h"
 
 namespace moebius {
 
@@ -151,6 +153,25 @@ std::string kernels_text(const Framework& framework) {
   return text;
 }
 
+// As a model with experts is trained in 8 bits by ranks that share a sequence, so that every default applies.
+std::string training_frameworks_text() {
+  Model with_experts;
+  with_experts.experts.routed = 2;
+  std::string text = "\nOf training, keys of /plan that are not as they are without a framework:\n";
+  for (const TrainingFramework& framework : training_frameworks()) {
+    if (framework.source.empty()) continue;
+    const Document plan = parse_document(
+        fmt::format(R"({{"plan": {{"framework": "{}", "cp": 2, "precision": {{"gemm": "fp8"}}}}}})",
+                    framework.name),
+        "<framework>");
+    text += fmt::format("\n{}: {}\n ", framework.name, framework.help);
+    for (const Setting& setting : framework_settings(plan, with_experts))
+      text += fmt::format(" {} {}", setting.pointer.substr(std::string_view("/plan/").size()), setting.value);
+    text += fmt::format("\n  {}\n", framework.source);
+  }
+  return text;
+}
+
 std::string frameworks_text(const Shelves&) {
   TextTable table{{"name", "batching", "chunked", "tokens", "sequences", "page", "memory", "dispatch",
                    "host overlaps", "host, an iteration", "a sequence", "a request"}};
@@ -171,7 +192,7 @@ std::string frameworks_text(const Shelves&) {
     if (!f.source.empty()) text += fmt::format("  {}\n", f.source);
     if (!f.fitted.empty()) text += fmt::format("  host: {}\n", f.fitted);
   }
-  return text;
+  return text + training_frameworks_text();
 }
 
 constexpr Listing kListings[] = {

@@ -92,13 +92,14 @@ constexpr std::array kShardBuffers{
 
 }  // namespace
 
-// dp.degree 0: all devices that ranks may stand on.
+// dp.degree 0: all devices that ranks may stand on. Defaults that the framework has for other kinds of shards
+// and of products fall to the keys' own.
 void read_data_parallelism(Section section, TrainingPlan& plan) {
   plan.dp = static_cast<int>(
       section.integer("degree", {0, 1 << 20}, 0, "replicas of the model; 0: as many as the devices allow"));
   read_microbatches(section, plan);
   plan.zero =
-      section.one_of("zero", {0, 1, 2, 3}, 0,
+      section.one_of("zero", {0, 1, 2, 3}, plan.zero,
                      "sharded over replicas: 0 nothing; 1 optimizer states; 2 gradients too, which are "
                      "reduced in every microbatch; 3 parameters too, gathered before use, forward and back");
   plan.shard = static_cast<int>(section.integer("shard", {0, 1 << 20}, 0,
@@ -109,16 +110,18 @@ void read_data_parallelism(Section section, TrainingPlan& plan) {
                       "layers whose parameters are gathered, or copied from the host, together"));
   plan.prefetch = static_cast<int>(section.integer(
       "prefetch", {0, 1 << 10}, 1, "groups of layers ahead of use that gathers and copies begin"));
+  if (plan.zero < 2) plan.shard_buffers = ShardBuffers::kInPlace;
   plan.shard_buffers =
-      section.choice<ShardBuffers>("buffers", kShardBuffers, ShardBuffers::kInPlace,
+      section.choice<ShardBuffers>("buffers", kShardBuffers, plan.shard_buffers,
                                    "zero 2 and 3: between tensors and what is sharded of them");
   if (plan.zero < 2 && plan.shard_buffers != ShardBuffers::kInPlace)
     section.place_of("buffers").fail(
         fmt::format("buffers of shards are for zero 2 and 3, found zero {}", plan.zero));
   plan.overlap_gradients = section.boolean(
-      "overlap_gradients", false,
+      "overlap_gradients", plan.overlap_gradients,
       "gradients are reduced beside the last backward (zero 2 and 3: always beside every backward)");
-  plan.overlap_weights = section.boolean("overlap_weights", false,
+  if (plan.zero != 1 && plan.zero != 2) plan.overlap_weights = false;
+  plan.overlap_weights = section.boolean("overlap_weights", plan.overlap_weights,
                                          "zero 1 and 2: updated weights are gathered beside the first "
                                          "forward pass of a step, not after the update");
   if (plan.overlap_weights && plan.zero != 1 && plan.zero != 2)
@@ -134,21 +137,27 @@ void read_precision(Section section, TrainingPlan& plan) {
       section.choice<DType>("dispatch", kTrainingArithmetic, DType::kBf16, "tokens on their way to experts");
   plan.combine = section.choice<DType>("combine", kTrainingArithmetic, DType::kBf16, "and back");
   plan.gradients =
-      section.choice<DType>("gradients", kGradients, DType::kFp32, "gradients, kept and reduced");
+      section.choice<DType>("gradients", kGradients, plan.gradients, "gradients, kept and reduced");
   plan.optimizer_states =
       section.choice<DType>("optimizer_states", kStates, DType::kFp32, "Adam's two moments");
   const Master master = section.choice<Master>("master_weights", kMasters, Master::kFp32,
                                                "what Adam updates; weights are rounded from it");
   plan.master = master == Master::kBf16 ? DType::kBf16 : DType::kFp32;
   plan.keeps_master = master != Master::kNone;
-  plan.scaling = section.choice<Scaling>("scaling", kScalings, Scaling::kBlock,
+  if (plan.gemm != DType::kFp8) {
+    plan.scaling = Scaling::kBlock;
+    plan.half_weights = false;
+  }
+  plan.scaling = section.choice<Scaling>("scaling", kScalings, plan.scaling,
                                          "of fp8 operands of matrix products; all but \"block\" make "
                                          "both copies of an operand in one pass");
-  plan.half_weights = section.choice<bool>("weights", kWeights, false, "weights, updated and gathered");
+  plan.half_weights =
+      section.choice<bool>("weights", kWeights, plan.half_weights, "weights, updated and gathered");
   plan.fused_quantise =
       section.boolean("fused_quantise", false, "8-bit operands are written by the op before");
+  if (plan.zero > 1) plan.separate_accumulation = false;
   plan.separate_accumulation =
-      section.choice<bool>("accumulation", kAccumulations, false,
+      section.choice<bool>("accumulation", kAccumulations, plan.separate_accumulation,
                            "how weight gradients of dense matrices gather over microbatches");
   section.finish();
 }

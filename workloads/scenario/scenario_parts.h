@@ -46,6 +46,7 @@ void read_faults(Section& top, Scenario& scenario, bool describing);
 Algorithm read_dispatch(Section& experts, Algorithm otherwise = Algorithm::kAuto);  // key `dispatch`
 void read_training_plan(Section section, Scenario& scenario);
 void read_pipeline(Section section, TrainingPlan& plan);
+std::string_view slicing_name(Slicing slicing);  // of a rule; lists of layers have none
 void read_training_workload(Section section, Scenario& scenario);
 void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog,
                        const ModelCatalog* models);

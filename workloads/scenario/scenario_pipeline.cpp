@@ -194,6 +194,12 @@ std::span<const Named<PipelineKind>> pipeline_schedules() {
   return kSchedules;
 }
 
+std::string_view slicing_name(Slicing slicing) {
+  for (const Named<Slicing>& row : kSlicings)
+    if (row.value == slicing) return row.name;
+  return "";
+}
+
 void read_pipeline(Section section, TrainingPlan& plan) {
   constexpr Range kDegree{1, 1 << 20};
   plan.pp = static_cast<int>(section.integer("degree", kDegree, 1, "pipeline ranks"));
@@ -202,7 +208,7 @@ void read_pipeline(Section section, TrainingPlan& plan) {
   plan.chunks = static_cast<int>(
       section.integer("virtual", {1, 32}, 1, "stages on a rank, of schedule \"interleaved\""));
   plan.layers = read_slicing(section, plan.slicing);
-  plan.blocking_messages = section.boolean("blocking_messages", false,
+  plan.blocking_messages = section.boolean("blocking_messages", plan.blocking_messages,
                                            "a pass begins when the messages of those before it have arrived");
   plan.cut_messages =
       section.boolean("cut_messages", false,

@@ -9,6 +9,7 @@
 #include "workloads/scenario/popularity_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/scenario/training_job_keys.h"
+#include "workloads/training/frameworks.h"
 #include "workloads/training/layers/tensor_overlap.h"
 
 namespace moebius {
@@ -129,6 +130,19 @@ void read_tensor(Section section, TrainingPlan& plan) {
   section.finish();
 }
 
+// A framework's defaults, of which those of experts are for models that have some.
+TrainingPlan read_framework(Section& section, bool has_experts) {
+  std::vector<Named<int>> rows;
+  for (const TrainingFramework& framework : training_frameworks())
+    rows.push_back({framework.name, static_cast<int>(rows.size()), framework.help});
+  const int row = section.choice<int>(
+      "framework", std::span<const Named<int>>(rows), 0,
+      "whose defaults other keys of the plan have, where they apply: `moebius list frameworks`");
+  TrainingPlan plan = training_frameworks()[row].plan;
+  if (!has_experts) plan.expert_by_expert = false;
+  return plan;
+}
+
 void read_expert(Section section, TrainingPlan& plan) {
   plan.ep = degree(section, "degree", 1, "ranks that share the experts of a layer");
   plan.exchange = read_dispatch(section);
@@ -140,15 +154,17 @@ void read_expert(Section section, TrainingPlan& plan) {
                                  "mean; what is over it is dropped; 0: all");
   plan.separate_routing =
       section.choice<bool>("kernels", kRoutings, false, "kernels of the router and of the rows' ways");
-  plan.expert_by_expert = section.choice<bool>("products", kExpertProducts, false, "products of experts");
+  plan.expert_by_expert =
+      section.choice<bool>("products", kExpertProducts, plan.expert_by_expert, "products of experts");
   section.finish();
 }
 
 void read_overlap(Section section, TrainingPlan& plan) {
   plan.overlap_dispatch_combine =
       section.boolean("dispatch_combine", false, "dispatch and combine run beside compute");
-  plan.overlap_tensor_gradients = section.boolean(
-      "tensor_gradients", true, "tensor-parallel sums of the reverse pass run beside weight gradients");
+  plan.overlap_tensor_gradients =
+      section.boolean("tensor_gradients", plan.overlap_tensor_gradients,
+                      "tensor-parallel sums of the reverse pass run beside weight gradients");
   plan.communication_sms = static_cast<int>(section.integer(
       "communication_sms", {0, 4096}, 0, "cores that dispatch and combine hold; 0: copy engines"));
   plan.tensor_sms =
@@ -188,11 +204,13 @@ std::string read_weights(Section& section) {
 
 void read_training_plan(Section section, Scenario& scenario) {
   TrainingPlan& plan = scenario.plan;
+  plan = read_framework(section, scenario.model.experts.routed > 0);
   read_tensor(section.object("tp", false, "tensor parallelism"), plan);
   read_pipeline(section.object("pp", false, "pipeline parallelism"), plan);
   read_expert(section.object("ep", false, "expert parallelism"), plan);
   plan.cp = degree(section, "cp", 1, "context-parallel degree: ranks that share a sequence");
-  plan.context = section.choice<ContextKind>("context", kContexts, ContextKind::kAllGather,
+  if (plan.cp == 1) plan.context = ContextKind::kAllGather;
+  plan.context = section.choice<ContextKind>("context", kContexts, plan.context,
                                              "how ranks that share a sequence see each other's keys");
   if (plan.cp == 1 && plan.context != ContextKind::kAllGather)
     section.place_of("context").fail("ring and ulysses need a context-parallel degree above 1, found 1");
@@ -201,18 +219,19 @@ void read_training_plan(Section section, Scenario& scenario) {
   read_recompute(section.object("recompute", false, "activations that are not kept"), plan);
   read_offload(section.object("offload", false, "state in host memory"), plan);
   read_overlap(section.object("overlap", false, "what runs beside compute"), plan);
-  plan.attention = section.choice<AttentionKernels>("attention", kAttentions, AttentionKernels::kFlash,
-                                                    "kernels of attention");
-  plan.loss = section.choice<LossKernels>("loss", kLosses, LossKernels::kFused, "kernels of the loss");
-  plan.eager_elementwise =
-      section.choice<bool>("elementwise", kElementwise, false, "kernels of norms, rotations and activations");
-  plan.separate_norm_grad = section.choice<bool>("norms", kNorms, false, "kernels of a norm");
+  plan.attention =
+      section.choice<AttentionKernels>("attention", kAttentions, plan.attention, "kernels of attention");
+  plan.loss = section.choice<LossKernels>("loss", kLosses, plan.loss, "kernels of the loss");
+  plan.eager_elementwise = section.choice<bool>("elementwise", kElementwise, plan.eager_elementwise,
+                                                "kernels of norms, rotations and activations");
+  plan.separate_norm_grad =
+      section.choice<bool>("norms", kNorms, plan.separate_norm_grad, "kernels of a norm");
   plan.clip =
-      section.number("clip", {0, 1e30}, 0,
+      section.number("clip", {0, 1e30}, plan.clip,
                      "norm over the gradients of all parameters above which they are scaled down to it: "
                      "every rank waits for it before the update; 0: it is not taken");
-  plan.separate_update =
-      section.choice<bool>("optimizer", kUpdates, false, "kernels of the update; numbers are those of one");
+  plan.separate_update = section.choice<bool>("optimizer", kUpdates, plan.separate_update,
+                                              "kernels of the update; numbers are those of one");
   scenario.weights = read_weights(section);
   scenario.resume = section.boolean(
       "resume", false, "goes on where the run that saved `weights` stopped: its optimizer state, its step");
@@ -227,7 +246,7 @@ void read_training_plan(Section section, Scenario& scenario) {
   plan.fusions = section.choices<Fusion>(
       "fusion", kFusions, "neighbours that are one kernel: less is read, written and launched");
   plan.launch =
-      section.choice<LaunchMode>("launch", kLaunchModes, LaunchMode::kHidden,
+      section.choice<LaunchMode>("launch", kLaunchModes, plan.launch,
                                  "how the host launches kernels; how long one takes: /cluster/launch");
   read_placement(section.object("placement", false, "on which devices ranks stand"), scenario);
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");

@@ -8,6 +8,7 @@
 
 #include "hw/error.h"
 #include "hw/mixed_pools.h"
+#include "workloads/scenario/framework_settings.h"
 #include "workloads/scenario/placement_keys.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/study/search/divisors.h"
@@ -40,6 +41,7 @@ TrainingSpace::TrainingSpace(Document base, const Library& library, const SpaceF
     : base_(std::move(base)),
       scenario_(read_scenario(base_, library.hardware, library.models)),
       given_(given) {
+  base_ = without_framework(std::move(base_), scenario_.model);
   devices_ = static_cast<int>(devices_for_ranks(scenario_));
   node_ = scenario_.cluster->pools.front().node.accelerators;
   read_bundles(given);

@@ -1,0 +1,97 @@
+// What /plan/framework sets of a training plan that does not say it.
+#include "workloads/training/frameworks.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "hw/catalog.h"
+#include "workloads/scenario/framework_settings.h"
+#include "workloads/scenario/scenario.h"
+
+#include "tests/catch.h"
+
+namespace moebius {
+namespace {
+
+Document training(std::string_view plan, std::string_view model = "qwen3-30b-a3b") {
+  const std::string text = fmt::format(
+      R"({{"moebius": 1, "kind": "training", "name": "s", "model": "{}",
+    "cluster": {{"pools": [{{"name": "a", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 2}}],
+                "fabric": {{"type": "rail-optimised-clos"}}}},
+    "plan": {{"memory": "report", {}}},
+    "workload": {{"sequence_length": 4096, "global_batch": 32}}}})",
+      model, plan);
+  return parse_document(text, "s.json");
+}
+
+Scenario read(const Document& document) {
+  static const Catalog catalog;
+  static const ModelCatalog models;
+  return read_scenario(document, catalog, models);
+}
+
+std::map<std::string, std::string> values(const Scenario& scenario) {
+  std::map<std::string, std::string> all;
+  for (const Setting& setting : scenario.settings)
+    if (setting.pointer != "/plan/framework" && setting.pointer != "/plan/pp/slicing")
+      all[setting.pointer] = setting.value;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a training framework is the keys that it sets, whatever else a plan says") {
+  CHECK(training_frameworks().front().name == "none");
+  for (const TrainingFramework& framework : training_frameworks()) {
+    for (const char* more :
+         {"", R"(, "dp": {"zero": 0})", R"(, "dp": {"zero": 3})", R"(, "precision": {"gemm": "fp8"})",
+          R"(, "cp": 2)", R"(, "pp": {"degree": 2}, "tp": {"attention": 2})",
+          R"(, "clip": 0, "loss": "fused")"})
+      for (const char* model : {"qwen3-30b-a3b", "llama-3.1-8b"}) {
+        INFO(framework.name << more << " " << model);
+        const Document said = training(fmt::format(R"("framework": "{}"{})", framework.name, more), model);
+        const Scenario by_name = read(said);
+        const Document document = without_framework(said, by_name.model);
+        const Scenario by_keys = read(document);
+        CHECK(values(by_name) == values(by_keys));
+        CHECK(by_name.plan.slicing == by_keys.plan.slicing);
+        CHECK(framework_settings(document, by_name.model).empty());
+      }
+  }
+}
+
+TEST_CASE("every training framework but none sets something and says where it stands") {
+  for (const TrainingFramework& framework : training_frameworks().subspan(1)) {
+    INFO(framework.name);
+    CHECK(!framework.source.empty());
+    const Document document = training(fmt::format(R"("framework": "{}")", framework.name));
+    CHECK(framework_settings(document, read(document).model).size() >= 3);
+  }
+}
+
+TEST_CASE("keys that are given count instead of a framework's") {
+  const auto plan = [](std::string_view keys, std::string_view model = "qwen3-30b-a3b") {
+    return read(training(keys, model)).plan;
+  };
+  const TrainingPlan nemo = plan(R"("framework": "nemo")");
+  CHECK(nemo.zero == 1);
+  CHECK(nemo.overlap_weights);
+  CHECK(nemo.gradients == DType::kBf16);
+  CHECK(nemo.expert_by_expert);
+  CHECK(nemo.context == ContextKind::kAllGather);  // one rank has a sequence
+  CHECK_FALSE(plan(R"("framework": "nemo")", "llama-3.1-8b").expert_by_expert);
+  CHECK(plan(R"("framework": "nemo", "precision": {"gradients": "fp32"})").gradients == DType::kFp32);
+  CHECK_FALSE(plan(R"("framework": "nemo", "dp": {"zero": 0})").overlap_weights);
+  CHECK(plan(R"("framework": "nemo", "cp": 2)").context == ContextKind::kRing);
+  CHECK(plan(R"("framework": "fsdp")").shard_buffers == ShardBuffers::kFlat);
+  CHECK(plan(R"("framework": "fsdp", "dp": {"zero": 1})").shard_buffers == ShardBuffers::kInPlace);
+  CHECK_FALSE(plan(R"("framework": "megatron-lm-2021", "dp": {"zero": 2})").separate_accumulation);
+  CHECK_FALSE(plan(R"("framework": "torchtitan")").half_weights);
+  const TrainingPlan eight_bits = plan(R"("framework": "torchtitan", "precision": {"gemm": "fp8"})");
+  CHECK(eight_bits.half_weights);
+  CHECK(eight_bits.scaling == Scaling::kTensor);
+}
+
+}  // namespace moebius
