@@ -1,6 +1,8 @@
 // Searches over keys that are none of a space's own, and plans of which two settings meet.
+#include <set>
 #include <string>
 
+#include <fmt/format.h>
 #include <catch2/catch.hpp>
 
 #include "hw/document.h"
@@ -37,6 +39,37 @@ TEST_CASE("a search varies any key of a plan") {
     const Document found = searched(small + " --space " + file);
     CHECK(found.root.find("search")->find("plans")->items.size() >= 2);
   }
+}
+
+// Buffers of its shards are for two of the four.
+TEST_CASE("a search over a framework's plans writes what the framework says into each") {
+  const test::Scratch scratch;
+  const std::string scenario = scratch.write("t.json", R"({"moebius": 1, "kind": "training", "name": "t",
+    "model": {"base": "mixtral-8x7b", "layers": 4, "hidden": 2048, "dense_width": 4096},
+    "cluster": {"pools": [{"name": "a", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 1}],
+      "fabric": {"type": "multi-plane-fat-tree", "planes": 8, "nic": "400 Gb/s"}},
+    "plan": {"framework": "torchtitan", "memory": "report"},
+    "workload": {"sequence_length": 512, "global_batch": 16, "micro_batch": 1}})");
+  const std::string file =
+      scratch.write("s.json", space(std::string(kOnePlan) + R"(, "/plan/dp/zero": [0, 1, 2, 3])"));
+  const Document found = searched(scenario + " --space " + file + " --exhaustive");
+  const auto& plans = found.root.find("search")->find("plans")->items;
+  std::set<int> tried;
+  for (const Value& plan : plans) {
+    const Value& settings = *plan.find("settings");
+    const int zero = static_cast<int>(settings.find("/plan/dp/zero")->number);
+    if (!tried.insert(zero).second) continue;
+    std::string changes;
+    for (std::size_t i = 0; i < settings.keys.size(); ++i)
+      changes += fmt::format(" --set '{}={}'", settings.keys[i], to_json(settings.items[i]));
+    INFO(changes);
+    const test::Finished run = test::run_moebius("run " + scenario + " --json --detail alpha-beta" + changes);
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    CHECK(plan.find("alpha_beta")->find("step_time_s")->number ==
+          Approx(parse_document(run.out, "out").root.find("step_time_s")->number));
+  }
+  CHECK(tried.size() == 4);
 }
 
 // One replica of attention, eight of each expert: its states may be cut.

@@ -38,7 +38,9 @@ std::vector<Setting> differences(const ReadPlan& with, const ReadPlan& without) 
                                    [&](const Setting& other) { return other.pointer == setting.pointer; });
     if (same == without.settings.end() || same->value != setting.value) found.push_back(setting);
   }
-  if (with.slicing != without.slicing)
+  const bool sliced = std::any_of(with.settings.begin(), with.settings.end(),
+                                  [](const Setting& setting) { return setting.pointer == kSlicing; });
+  if (!sliced && with.slicing != without.slicing)
     found.push_back({kSlicing, fmt::format("\"{}\"", slicing_name(with.slicing)), false});
   return found;
 }

@@ -62,6 +62,8 @@ TrainingPlan fsdp() {
   plan.separate_update = true;
   plan.eager_elementwise = true;
   plan.launch = LaunchMode::kEager;
+  plan.scaling = Scaling::kTensor;
+  plan.half_weights = true;
   return plan;
 }
 
@@ -136,7 +138,8 @@ std::vector<TrainingFramework> all() {
       {"fsdp", "PyTorch's FSDP of flat parameters under an eager model (fms-fsdp, Hugging Face)", fsdp(),
        "PyTorch, torch/distributed/fsdp/_flat_param.py and _runtime_utils.py (gradients are put together and "
        "divided before they are summed, in the reduce_dtype bf16 of fms-fsdp's policies); LlamaRMSNorm and "
-       "rotations operation by operation; AdamW for-each; clip_grad_norm_ 1.0"},
+       "rotations operation by operation; AdamW for-each; clip_grad_norm_ 1.0; 8-bit products by torchao, of "
+       "weights that stay in BF16"},
       {"torchtitan", "torchtitan and other users of FSDP2 with torch.compile (prime-rl, OLMo-core)",
        torchtitan(),
        "torchtitan, torchtitan/parallelisms (fully_shard, param_dtype bf16, reduce_dtype float32), train.py "
