@@ -42,6 +42,12 @@ TEST_CASE("a cache of several tiers is refused for a wrong key") {
           "/plan/cache/block_tokens: pages of 100 tokens do not divide the traffic's blocks of 512"}});
 }
 
+TEST_CASE("tiers are refused where no prompt is computed") {
+  check("smoke/serve-tiers.json", "/plan/phase", "decode",
+        "/plan/cache: tiers below device memory keep what prompts leave, and /plan/phase \"decode\" computes "
+        "none");
+}
+
 TEST_CASE("keys of tiers are refused where there is no tier") {
   check("smoke/serve-apart.json",
         {{"/plan/cache/write", "selective",

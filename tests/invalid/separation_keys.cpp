@@ -55,6 +55,8 @@ TEST_CASE("an encoder that stands apart is one that is named, on a pool that doe
         "/plan/encoder/patches: expected 4800, those of the traffic's image_tokens, found 64");
   check(kEncoder, "/plan/separation/encoder", "false",
         "/plan/encoder: pool and dp count only with /plan/separation/encoder true");
+  check(kEncoder, "/plan/phase", "decode",
+        "/plan/encoder: images are encoded before their prompts, and /plan/phase \"decode\" computes none");
 }
 
 TEST_CASE("prompts are cut over ranks with whole heads that compute prompts alone") {

@@ -138,6 +138,19 @@ TEST_CASE("a cache passes the users' link only where one of its pools stands wit
   }
 }
 
+// A cache of 1 MB takes ten milliseconds of the users' link, nine of them while its prompt is computed: the
+// last layer leaves when that is, and is on its way for one and the 20 of the link.
+TEST_CASE("no layer has passed the users' link before it was computed and on its way") {
+  RowCost cost(1e-5);
+  for (const int away : {0, 1}) {
+    SystemRules rules = apart(cost, 1000);
+    rules.pools[away].wan = WanRules{20_ms, {1e8}};
+    const std::vector<Time> ways = ways_of(rules, {{1000, 2}});
+    REQUIRE(ways.size() == 1);
+    CHECK(ways.front().seconds() == Approx(21e-3));
+  }
+}
+
 TEST_CASE("a cache has the bytes of the pool that decodes it, in whatever order pools are given") {
   RowCost cost;
   SystemRules rules = apart(cost, 1000);

@@ -139,4 +139,27 @@ TEST_CASE("what is sent for ahead never takes more than its share from what is a
   CHECK((end - 15_s).seconds() > 0.030);  // it was felt
 }
 
+// Eight blocks of the drives come to host memory for a request that waits, and from there to the device.
+TEST_CASE("what an exclusive tier sends for leaves the drives") {
+  NoCost cost;
+  TierRules rules = rules_of(cost, PrefetchAhead::kNone);
+  rules.plan.always_load = rules.plan.exclusive = true;
+  rules.plan.write = WritePolicy::kOnEviction;
+  rules.plan.prefetch = PrefetchPolicy::kWait;
+  TieredCache cache(rules);
+  const std::vector<kv::BlockHash> chain = chain_of(100, 8);
+  for (const kv::BlockHash first : {100, 200}) {  // the others drive them out
+    std::vector<kv::EvictedBlock> gone;
+    for (kv::BlockHash i = 8; i-- > 0;)
+      gone.push_back({first + i, first + (i == 0 ? 0 : i - 1), static_cast<std::int32_t>(i), 1});
+    cache.below(0).take_in(gone, first == 100 ? 0_ms : 100_ms);
+  }
+  CHECK(cache.find(0, chain, 0, 1000_ms).ssd == 8);
+  const Time start = cache.arrived(0, {1, 513, chain, 0, 1000_ms});
+  CHECK(cache.find(0, chain, 0, start).dram == 8);
+  CHECK(cache.below(0).load({1, 513, chain, 0, start}).blocks == 8);
+  CHECK(cache.find(0, chain, 0, start).dram == 0);
+  CHECK(cache.find(0, chain, 0, start).ssd == 0);
+}
+
 }  // namespace moebius

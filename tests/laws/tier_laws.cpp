@@ -309,6 +309,25 @@ TEST_CASE("a request waits for what was sent for, or up to the limit") {
   }
 }
 
+// Ten blocks of the other node for each replica of this one: ten milliseconds of a NIC.
+TEST_CASE("blocks of other nodes come one after the other to replicas that share a NIC") {
+  RowCost cost(1e-5);
+  for (const int sharing : {1, 2}) {
+    TierRules rules = tiers_of(cost, 4);
+    rules.plan.cluster = rules.plan.always_load = true;
+    rules.replicas_on_nic = sharing;
+    TieredCache cache(rules);
+    const std::vector<kv::BlockHash> one = chain_of(100, 10), other = chain_of(200, 10);
+    cache.below(2).computed(one, 0, {});
+    cache.below(3).computed(other, 0, {});
+    const LoadedBlocks first = cache.below(0).load({1, 1000, one, 0, 1000_ms});
+    const LoadedBlocks second = cache.below(1).load({2, 1000, other, 0, 1000_ms});
+    REQUIRE(first.blocks + second.blocks == 20);
+    CHECK((first.ready - 1000_ms).seconds() == Approx(10e-3 + 10e-6));
+    CHECK((second.ready - 1000_ms).seconds() == Approx(10e-3 * sharing + 10e-6));
+  }
+}
+
 TEST_CASE("blocks that leave are written where the policy says") {
   RowCost cost(1e-5);
   const auto written = [&](WritePolicy write, bool second_use) {

@@ -211,6 +211,8 @@ void check_tiers(const Scenario& scenario, const Document& document) {
   if (!tiers.on()) return;
   require(document, !service.full_steps && scenario.traffic.source.has_value(), "/plan/cache",
           "tiers below device memory need requests that come by and by, found a batch");
+  require(document, service.does != PoolRole::kDecode, "/plan/cache",
+          "tiers below device memory keep what prompts leave, and /plan/phase \"decode\" computes none");
   require(document, service.prefix_cache, "/plan/cache/prefix",
           "tiers below device memory keep shared prefixes: expected true, found false");
   for (const ServicePhase& phase : service.phases)

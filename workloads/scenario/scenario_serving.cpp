@@ -204,7 +204,7 @@ void show_share(Scenario& scenario) {
   if (!scenario.service.reserve.is_told() || !scenario.cluster || said == scenario.settings.end()) return;
   const auto share = [&](const ServingPlan& plan, int pool) {
     return share_beside(scenario.service.reserve, scenario.cluster->pools[pool].accelerator.memory,
-                        {plan.dp, plan.tp, plan.pp, plan.token_budget});
+                        engine_size(plan));
   };
   std::vector<double> shares;
   for (const ServicePhase& phase : scenario.service.phases) shares.push_back(share(phase.plan, phase.pool));

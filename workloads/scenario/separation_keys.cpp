@@ -169,6 +169,8 @@ void set_encoder(Scenario& scenario, const Document& document) {
           .fail("expected an encoder in /plan/encoder/model, found none");
     return;
   }
+  if (scenario.service.does == PoolRole::kDecode)
+    place.fail("images are encoded before their prompts, and /plan/phase \"decode\" computes none");
   const VisionEncoder& model = *encoder.model;
   // Of the traffic's images, whose tokens prompts have.
   const int told =

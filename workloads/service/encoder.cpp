@@ -42,6 +42,7 @@ EncoderRules ServedEncoder::rules() {
   rules.cost = &timer_;
   rules.bytes_per_image = static_cast<double>(plan_.tokens()) * hidden_ * element_bytes(DType::kBf16);
   rules.rate = send_rate(cluster, plan_.tp);
+  rules.replicas_on_port = replicas_on_nic(cluster, plan_.tp);
   rules.latency = cluster.fabric.spec().host_latency + cluster.fabric.spec().hop_latency;
   return rules;
 }

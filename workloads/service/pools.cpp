@@ -163,14 +163,13 @@ double share_of_device(const ServicePool& pool, const Job& job, const ServicePla
   if (!service.reserve.is_told()) return service.device_share;
   const ServingPlan& plan = pool.phase.plan;
   const Bytes memory = job.scenario.cluster->pools.front().accelerator.memory;
-  const double share =
-      share_beside(service.reserve, memory, {plan.dp, plan.tp, plan.pp, plan.token_budget});
+  const double share = share_beside(service.reserve, memory, engine_size(plan));
   if (share > 0) return share;
   throw run_error(fmt::format(
       "{}: the engine keeps {:.0f}% of the {} of a device of pool \"{}\" for iterations of {} "
       "tokens and captured sequences of {} attention replicas; /plan/cache/hbm/share says otherwise",
       job.scenario.name, 100 * (1 - share), to_text(memory), job.scenario.cluster->pools.front().name,
-      plan.token_budget, plan.dp));
+      plan.token_budget, plan.replicas()));
 }
 
 StageRoom room_of_stage(const ServicePool& pool, const Job& job, const ServicePlan& service) {

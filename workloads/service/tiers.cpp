@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "models/model.h"
 #include "workloads/job.h"
+#include "workloads/service/rules.h"
 #include "workloads/service/token_bytes.h"
 
 namespace moebius {
@@ -40,6 +41,7 @@ void set_ways(TierRules& rules, const Cluster& cluster, const Pool& pool, int tp
   rules.host_latency = part.copy_latency;
   rules.memory = part.host_memory_rate;
   rules.nic = part.nic_rate * std::max(1, tp / part.devices_per_nic);
+  rules.replicas_on_nic = replicas_on_nic(cluster, tp);
   rules.fabric_latency = spec.host_latency + spec.hop_latency;
 }
 

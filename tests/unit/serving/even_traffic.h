@@ -30,8 +30,8 @@ class LinearCost : public StepCost {
 // Requests of equal lengths, one every `gap`; each four share their prompt.
 class EvenTraffic : public TrafficStream {
  public:
-  EvenTraffic(int requests, Time gap, int input, int output)
-      : left_(requests), gap_(gap), input_(input), output_(output) {}
+  EvenTraffic(int requests, Time gap, int input, int output, int images = 0)
+      : left_(requests), gap_(gap), input_(input), output_(output), images_(images) {}
   bool next(TrafficRequest& request) override {
     if (left_-- == 0) return false;
     request = {};
@@ -39,6 +39,7 @@ class EvenTraffic : public TrafficStream {
     now_ += gap_;
     request.input_tokens = input_;
     request.output_tokens = output_;
+    request.images = images_;
     request.block_tokens = 64;
     for (int i = 0; i * 64 < input_; ++i) request.blocks.push_back(left_ / 4 * 1000 + i);
     return true;
@@ -47,13 +48,13 @@ class EvenTraffic : public TrafficStream {
  private:
   int left_;
   Time gap_, now_;
-  int input_, output_;
+  int input_, output_, images_;
 };
 
 struct Asked {
   int requests = 400;
   Time gap = {10'000'000};
-  int input = 640, output = 20;
+  int input = 640, output = 20, images = 0;
 };
 
 struct Run {
@@ -67,7 +68,7 @@ struct Run {
 
 Run run(const SystemRules& rules, const Asked& asked = {}) {
   std::unique_ptr<RequestFeed> feed = std::make_unique<OpenFeed>(
-      std::make_unique<EvenTraffic>(asked.requests, asked.gap, asked.input, asked.output));
+      std::make_unique<EvenTraffic>(asked.requests, asked.gap, asked.input, asked.output, asked.images));
   if (rules.classes.size() > 1) feed = classified(std::move(feed), rules.classes, 7);
   ServingSystem system(rules, *feed);
   double area = 0;

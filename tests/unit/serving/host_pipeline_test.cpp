@@ -117,4 +117,18 @@ TEST_CASE("a loop cannot work ahead for what was not there") {
   CHECK(lane.turn(end, kDevice, fresh).end == end + 2_ms + 3_ms + kDevice);
 }
 
+// Two iterations that are decided at one moment: the loop prepares the first, then the other.
+TEST_CASE("lanes of one engine have its loop one after the other") {
+  for (const bool overlapped : {false, true}) {
+    HostCosts costs;
+    costs.per_iteration = Time{10};
+    costs.overlapped = overlapped;
+    HostLane one(costs), other(costs);
+    other.share_loop(one);
+    const HostWork work{.sequences = 1, .anew = true};
+    CHECK(one.begin({}, work) == Time{10});
+    CHECK(other.begin({}, work) == Time{20});
+  }
+}
+
 }  // namespace moebius

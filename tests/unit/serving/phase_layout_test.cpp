@@ -207,6 +207,20 @@ TEST_CASE("an engine that keeps what its sizes take leaves each pool a share of 
       Catch::Contains("the engine keeps ") && Catch::Contains("/plan/cache/hbm/share says otherwise"));
 }
 
+// Eight ranks that cut the prompts of one replica leave what one replica of eight ranks does.
+TEST_CASE("an engine keeps something for each replica of attention and not for each rank that cuts prompts") {
+  const Scenario cut = read("smoke/serve-cut-prompts.json",
+                            {{"/plan/framework", "\"sglang\""}, {"/plan/prefill/token_budget", "16384"}});
+  REQUIRE(cut.service.reserve.is_told());
+  const ServicePool pool = service_pool(cut, cut.service.phases.front());
+  REQUIRE(pool.phase.plan.cp == 8);
+  const Bytes memory = pool.job->scenario.cluster->pools.front().accelerator.memory;
+  const double share = share_beside(cut.service.reserve, memory, {1, 8, 1, 16384});
+  const Bytes held = pool.weights + pool.page_bytes * static_cast<double>(pool.pages);
+  CHECK(held <= memory * share);
+  CHECK(memory * share < held + pool.page_bytes);
+}
+
 TEST_CASE("what a device of a pool holds adds up to the share that weights and cache may have") {
   const Scenario tiers = read("smoke/serve-tiers.json", {});
   const std::vector<ServicePool> pools = service_pools(tiers);

@@ -320,6 +320,47 @@ TEST_CASE("a forecast knows what the host takes before a request can wait") {
   CHECK(of.forecasts.error / 20 < 0.05);
 }
 
+namespace {
+
+// Twenty milliseconds more for each image of the replica that has most.
+class ImageCost : public LinearCost {
+ public:
+  using LinearCost::LinearCost;
+  double seconds(std::span<const StepShape> replicas) override {
+    std::int32_t most = 0;
+    for (const StepShape& shape : replicas) most = std::max(most, shape.images);
+    return LinearCost::seconds(replicas) + 0.02 * most;
+  }
+};
+
+}  // namespace
+
+// Two images take 40 ms and the prompt 7.4; a promise of 30 ms is kept for nobody.
+TEST_CASE("a forecast counts the images that a replica encodes before a prompt") {
+  ImageCost cost(1000, 10);
+  SystemRules rules;
+  rules.pools = {paged_pool(PoolRole::kBoth, cost, 1)};
+  rules.admission = {AdmissionPolicy::kPredicted};
+  rules.classes = {promised(10)};
+  const Asked asked{.requests = 20, .gap = {1'000'000'000}, .images = 2};
+  const Run of = run(rules, asked);
+  REQUIRE(of.forecasts.requests == 20);
+  CHECK(of.forecasts.error < 1e-6);
+  rules.classes = {promised(0.03)};
+  CHECK(run(rules, asked).classes[0].turned_away == 20);
+}
+
+// A thousand of something within five seconds behind a long silence: of 15 seconds, not of 1,005.
+TEST_CASE("what has grown lately is not spread over a silence before it") {
+  RecentRate rate;
+  CHECK(rate.at(Time{}, 0) == 0);
+  CHECK(rate.at(Time{1'000'000'000'000}, 0) == 0);
+  CHECK(rate.at(Time{1'005'000'000'000}, 1000) == Approx(1000 / 15.0));
+  // One in 30 seconds stays one in 30 seconds.
+  RecentRate slow;
+  for (int i = 1; i < 5; ++i) CHECK(slow.at(Time{30'000'000'000 * i}, i) == Approx(1 / 30.0));
+}
+
 // Alone a token takes 1.01 ms of the device and 5 of the host, whichever of its stages takes them.
 TEST_CASE("a forecast counts what the host does with tokens as what it does before an iteration") {
   LinearCost cost(1000, 10);

@@ -19,6 +19,7 @@ struct EncoderRules {
   EncoderTimer* cost = nullptr;  // outlives the pool
   double bytes_per_image = 0;    // of what goes to the language model
   ByteRate rate;                 // of a replica, one request after the other
+  int replicas_on_port = 1;      // that share a NIC: their requests go one after the other
   Time latency;
 
   bool given() const { return replicas > 0; }
@@ -26,7 +27,10 @@ struct EncoderRules {
 
 class EncoderPool {
  public:
-  explicit EncoderPool(const EncoderRules& rules) : rules_(rules), running_(rules.replicas) {}
+  explicit EncoderPool(const EncoderRules& rules)
+      : rules_(rules),
+        running_(rules.replicas),
+        ports_((rules.replicas + rules.replicas_on_port - 1) / rules.replicas_on_port) {}
 
   void enqueue(std::int32_t request, std::int32_t images);
   struct Begun {
@@ -41,6 +45,10 @@ class EncoderPool {
   // The iteration of a replica has ended, and what it made goes out.
   void end(std::int32_t replica, Time now, std::vector<Sent>& sent);
 
+  // From now until images of a request that comes now are at the language model, behind those that wait, as
+  // if these were spread over all replicas.
+  Time forecast(Time now, std::int32_t images) const;
+
   struct Totals {
     std::int64_t iterations = 0, images = 0;
     Time busy;
@@ -54,13 +62,15 @@ class EncoderPool {
   };
   struct Running {
     bool busy = false;
-    Time port;  // free again
+    Time ends;
     std::vector<Waiting> requests = {};
   };
 
   EncoderRules rules_;
   std::deque<Waiting> waiting_;
+  std::int64_t waiting_images_ = 0;
   std::vector<Running> running_;  // by replica
+  std::vector<Time> ports_;       // free again
   Totals totals_;
 };
 

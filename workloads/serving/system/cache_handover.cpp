@@ -110,9 +110,14 @@ void ServingSystem::State::start_transfer(std::int32_t id) {
   Time end = begin + (sent.ns > 0 ? Time{} : transfer.latency) + (whole - sent);
   // Pools that both stand elsewhere stand together.
   if (pool_of(request.prefill).wan.has_value() != pool_of(request.decode).wan.has_value()) {
-    const Time there = early ? request.moments.admitted : now;
     const Location& away = pool_of(request.prefill).wan ? request.prefill : request.decode;
-    end = std::max(end, pools[away.pool].caches.pass(there, bytes, *pool_of(away).wan));
+    const WanRules& wan = *pool_of(away).wan;
+    WanPipe& link = pools[away.pool].caches;
+    // What left while the prompt was computed has the link since then; the rest sets out now.
+    const double gone =
+        sent.ns > 0 ? bytes * (static_cast<double>(sent.ns) / static_cast<double>(whole.ns)) : 0;
+    if (early) link.pass(request.moments.admitted, gone, wan);
+    end = std::max(end, link.pass(now, bytes - gone, wan));
   }
   from.take(begin, end);
   to.take(begin, end);

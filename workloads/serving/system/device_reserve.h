@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "hw/units.h"
+#include "workloads/serving/plan.h"
 
 namespace moebius {
 
@@ -15,11 +16,16 @@ struct DeviceReserve {
   bool is_told() const { return always > 0; }
 };
 
-// An engine of pp stages of dp x tp devices that takes in `prompt_tokens` at a time.
+// An engine of pp stages of dp x tp devices that takes in `prompt_tokens` at a time: dp replicas of attention
+// of ranks that cut heads or prompts.
 struct EngineSize {
   int dp = 1, tp = 1, pp = 1;
   std::int64_t prompt_tokens = 0;
 };
+
+inline EngineSize engine_size(const ServingPlan& plan) {
+  return {plan.replicas(), plan.tp * plan.cp, plan.pp, plan.token_budget};
+}
 
 // The share of its devices of `memory` that is left for weights and cache, in thousandths; zero or less where
 // the reserve is more than they have.

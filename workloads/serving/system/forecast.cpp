@@ -66,6 +66,8 @@ double Forecaster::seconds(const Instance& instance, int replica, const Forecast
       shape.prefill_tokens = i == replica ? rows.prompts : std::min(rows.prompts, load.prompt_tokens);
       shape.prefill_pairs = std::llround(static_cast<double>(shape.prefill_tokens) * rows.keys);
       shape.prefill_sequences = shape.prefill_tokens > 0 ? 1 : 0;
+      const std::int64_t images = i == replica ? rows.images : std::min(rows.images, load.images);
+      shape.images = static_cast<std::int32_t>(images);
       load.waiting = load.expected = load.prompt_tokens = load.expected_tokens = 0;
     }
     const bool own = i == replica && rows.prompts == 0;
@@ -89,7 +91,10 @@ double Forecaster::price_of_prompt(const Instance& instance, const ForecastReque
   piece.prefill_pairs =
       std::llround(static_cast<double>(piece.prefill_tokens) * mean_keys(request.cached, own));
   piece.prefill_sequences = 1;
-  return static_cast<double>(pieces) * share(instance, piece);
+  const double each = share(instance, piece);
+  if (request.images == 0) return static_cast<double>(pieces) * each;
+  piece.images = request.images;  // before the first one
+  return static_cast<double>(pieces - 1) * each + share(instance, piece);
 }
 
 double Forecaster::price_of_token(const Instance& instance, const ForecastRequest& request) {
@@ -160,7 +165,9 @@ Forecast Forecaster::prompt(const Instance& instance, int replica, const Forecas
   const std::int64_t last = alone ? own : std::min(budget, rest + behind);
   const double keys = (static_cast<double>(before) * their_keys + static_cast<double>(own) * own_keys) /
                       static_cast<double>(before + own);
-  double seconds = this->seconds(instance, replica, request, {last, keys, mixed});
+  double seconds = this->seconds(
+      instance, replica, request,
+      {.prompts = last, .keys = keys, .decodes = mixed, .images = load.images + request.images});
   if (full > 0)
     seconds += static_cast<double>(full) * this->seconds(instance, replica, request, {budget, keys, mixed});
   const double room = rules.hands_over ? 0 : until_room(instance, replica, request);

@@ -17,6 +17,7 @@ struct ForecastRequest {
   std::int64_t input = 0;   // tokens of its prompt
   std::int64_t cached = 0;  // of which the replica has so many
   std::int32_t priority = 0;
+  std::int32_t images = 0;  // that the replica encodes before its prompt
   Time away = {};           // until it is there
   double mean_output = 1;   // tokens that a request is given, as so far
   double arriving = 0;      // tokens of other prompts a second that come to the replica, as lately
@@ -56,7 +57,8 @@ class Forecaster {
     std::int64_t prompts = 0;
     double keys = 0;  // that each of their tokens attends to
     bool decodes = false;
-    double growth = 1;  // of the sequences that decode
+    double growth = 1;        // of the sequences that decode
+    std::int64_t images = 0;  // of its prompts and those before them
   };
   double seconds(const Instance& instance, int replica, const ForecastRequest& request, const Rows& rows);
   void add_decoding(const ReplicaLoad& load, const ForecastRequest* own, double growth,

@@ -22,14 +22,15 @@ void HostTotals::add(const HostTotals& other) {
 // The earliest moment at which the device can begin.
 Time HostLane::start(Time now, Time before, bool anew) {
   totals_.loop = later(totals_.loop, before);
-  if (!costs_.overlapped) return later(now, before);
+  Time& free = loop_free();
+  if (!costs_.overlapped) return free = later(std::max(free, now), before);
   if (now != ended_ || anew) {  // after a pause, if only a moment's
-    loop_free_ = later(std::max({loop_free_, later(ended_, after_), now}), before);
-    return loop_free_;
+    free = later(std::max({free, later(ended_, after_), now}), before);
+    return free;
   }
-  const Time done = later(std::max(loop_free_, begun_), before);
+  const Time done = later(std::max(free, begun_), before);
   // The tokens of the iteration that has just ended go before what is left to prepare.
-  loop_free_ = later(std::max(done, now), after_);
+  free = later(std::max(done, now), after_);
   return done > now ? loop_free_ : now;
 }
 

@@ -56,6 +56,8 @@ class HostLane {
 
   // The loop takes a request in before its next iteration.
   void take_in(Time work) { pending_ = later(pending_, work); }
+  // Both are lanes of one engine, whose loop prepares one iteration after the other. `first` outlives this.
+  void share_loop(HostLane& first) { first_ = &first; }
 
   struct Turn {
     Time end;    // the next iteration can be decided
@@ -73,8 +75,10 @@ class HostLane {
  private:
   Time start(Time now, Time before, bool anew);
   Time show(Time ready, Time after);
+  Time& loop_free() { return first_ != nullptr ? first_->loop_free_ : loop_free_; }
 
   HostCosts costs_;
+  HostLane* first_ = nullptr;  // whose loop it is; null: its own
   Time pending_;
   Time begun_, ended_ = Time{-1};  // the last iteration on the device
   Time loop_free_, output_free_;

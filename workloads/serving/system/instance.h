@@ -60,6 +60,8 @@ class Instance {
   Time shown() const { return shown_; }
   // The loop takes a request in before its next iteration.
   void take_in(Time work) { host_.take_in(work); }
+  // They are lanes of one pipeline: see HostLane.
+  void share_loop(Instance& first) { host_.share_loop(first.host_); }
   // The iteration has ended: outcomes of replicas add up.
   void end(Time now, StepOutcome& outcome);
 

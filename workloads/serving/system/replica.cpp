@@ -74,6 +74,7 @@ void Replica::enqueue(const Sequence& sequence) {
   expected_ = std::max<std::int64_t>(0, expected_ - 1);
   expected_tokens_ = std::max<std::int64_t>(0, expected_tokens_ - sequence.prompt);
   waiting_prompts_[sequence.priority] += sequence.prompt;
+  waiting_images_ += sequence.images;
   waiting_.push_back(sequence);
 }
 

@@ -97,6 +97,7 @@ struct ReplicaLoad {
   std::int64_t context_tokens = 0;                 // of decoding sequences
   std::int64_t expected = 0, expected_tokens = 0;  // on their way here: Replica::expect()
   std::int64_t pages = 0;                          // held
+  std::int64_t images = 0;                         // of those that wait, to be encoded here
 };
 
 struct PrefixTotals {
@@ -301,6 +302,7 @@ class Replica {
   Time now_, loaded_;
   std::int64_t occupied_ = 0;        // sequences that hold pages
   std::int64_t waiting_tokens_ = 0;  // of prompts, not computed
+  std::int64_t waiting_images_ = 0;  // of those that wait
   std::int64_t expected_ = 0, expected_tokens_ = 0;
   // Of sequences with pages: those that they will ask for; tokens in the cache of those that decode.
   std::int64_t to_come_ = 0, context_ = 0;

@@ -46,7 +46,8 @@ ReplicaLoad Replica::load() const {
           .context_tokens = context_,
           .expected = expected_,
           .expected_tokens = expected_tokens_,
-          .pages = used()};
+          .pages = used(),
+          .images = waiting_images_};
 }
 
 }  // namespace moebius

@@ -112,6 +112,7 @@ bool Replica::admit_next() {
   to_come_ += to_come(next.prompt, next.output - 1);
   admitted_.push_back(next.id);
   shape_.images += next.images;
+  waiting_images_ -= next.images;
   prefilling_.push_back(std::move(prefilling));
   waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
   --seen_, --known_;

@@ -95,13 +95,14 @@ void ServingSystem::State::arrive() {
                              .chain = blocks.first(std::min(whole, blocks.size())),
                              .block_tokens = block,
                              .of = &rules.classes[arrival.service_class],
-                             .pools = pools_with_room(input, output, arrival.service_class)};
+                             .pools = pools_with_room(input, output, arrival.service_class),
+                             .images = arrival.request.images,
+                             .encoding = encoding_of(arrival.request.images)};
   const std::optional<Location> at =
       only_decodes ? router->for_decoding(request, now) : router->for_prompt(request, now);
   if (!accept(request, at)) return;
   std::optional<Forecast> forecast;
-  if (rules.router == RouterPolicy::kSlaAware || rules.admission.policy == AdmissionPolicy::kPredicted)
-    forecast = router->forecast(*at, request, now);
+  if (forecasts_requests()) forecast = router->forecast(*at, request, now);
   router->routed(*at, request);
   const std::int32_t id = take_slot();
   if (rules.carrier) rules.carrier->accepted(id, static_cast<std::int32_t>(arrival.tag));
@@ -179,6 +180,12 @@ void ServingSystem::State::start_waiting() {
   if (due && *due <= now) return;
   for (const Location& at : starting) kick(at);
   starting.clear();
+}
+
+// Until images of a request that comes now are there; nothing where nobody asks, or no encoder stands apart.
+Time ServingSystem::State::encoding_of(std::int32_t images) const {
+  if (!rules.encoder.given() || images == 0 || !forecasts_requests()) return {};
+  return encoders.forecast(now, images);
 }
 
 void ServingSystem::State::begin_encoding() {

@@ -17,9 +17,13 @@ double share_of(Time found, Time promised) {
 }  // namespace
 
 double RecentRate::at(Time now, double sum) {
-  if (now - marked_ >= kWindow) {
+  if (const Time lasted = now - marked_; lasted >= kWindow) {
     since_ = std::exchange(marked_, now);
     before_ = std::exchange(mark_, sum);
+    if (lasted > kWindow * 2) {  // nobody asked: of that time the last window, at its mean
+      since_ = now - kWindow;
+      before_ = sum - (sum - before_) * (kWindow.seconds() / lasted.seconds());
+    }
   }
   // A second passes before anything is known.
   return (sum - before_) / std::max(1.0, (now - since_).seconds());
@@ -224,12 +228,13 @@ Forecast Router::forecast(const Location& at, const RouteRequest& request, Time 
   const HostCosts& host = pool.rules.host;
   const Time way{pool.there_and_back.ns / 2};
   // Its text becomes tokens before it waits.
-  const Time read = later(host.receiving(request.input), host.of_request(request.input, 0));
+  const Time read = later(host.receiving(request.input), host.of_request(request.input, request.images));
   const ForecastRequest asked{
       .input = request.input,
       .cached = hit_tokens({at.pool, at.instance}, at.replica, request),
       .priority = request.of->priority,
-      .away = later(way, read),
+      .images = request.encoding.ns > 0 ? 0 : request.images,
+      .away = later(later(way, read), request.encoding),
       .mean_output = mean_output(),
       .arriving = arriving(at.pool, now),
       .joining = joining(at, now),

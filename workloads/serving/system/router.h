@@ -40,6 +40,8 @@ struct RouteRequest {
   const RequestClass* of = nullptr;
   std::uint64_t pools = ~std::uint64_t{0};  // that have room for it, by bit
   Time waited = {};                         // since it came
+  std::int32_t images = 0;                  // of its prompt
+  Time encoding = {};  // until they are there, from encoders that stand apart; 0: its replica encodes them
 };
 
 // What a sum that only grows has grown by lately, a second: over the last one to two windows.

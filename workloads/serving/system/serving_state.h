@@ -89,7 +89,11 @@ struct ServingSystem::State {
       state.instances.emplace_back(instance, pool.costs.empty() ? pool.cost : pool.costs[i]);
       places.push_back({index, i, 0});
     }
-    for (std::int32_t i = 0; i < pool.instances; ++i) share_cache(state, pool.lanes, i);
+    for (std::int32_t i = 0; i < pool.instances; ++i) {
+      share_cache(state, pool.lanes, i);
+      const std::int32_t first = i / pool.lanes * pool.lanes;
+      if (i != first) state.instances[i].share_loop(state.instances[first]);
+    }
     const auto replicas = static_cast<std::size_t>(pool.instances) * pool.instance.replicas;
     state.coming.resize(replicas);
     state.ports.resize((replicas + pool.replicas_on_port - 1) / pool.replicas_on_port);
@@ -124,6 +128,10 @@ struct ServingSystem::State {
   void start_waiting();
   std::uint64_t pools_with_room(std::int32_t input, std::int32_t output, std::int32_t service_class) const;
   RouteRequest route_of(std::int32_t id) const;
+  bool forecasts_requests() const {
+    return rules.router == RouterPolicy::kSlaAware || rules.admission.policy == AdmissionPolicy::kPredicted;
+  }
+  Time encoding_of(std::int32_t images) const;
   void show_tokens(const Location& at);
   ByteRate rate_between(const PoolRules& from, const PoolRules& to) const;
   double bytes_of_token(const PoolRules& decoding) const;

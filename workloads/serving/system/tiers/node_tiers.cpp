@@ -23,10 +23,10 @@ NodeTiers::NodeTiers(const TierRules& rules)
       drives(rules.plan.prefetch_budget) {}
 
 ReplicaWays::ReplicaWays(const TierRules& rules)
-    : to_device(rules.plan.prefetch_budget),
-      from_device(rules.plan.prefetch_budget),
-      sends(rules.plan.prefetch_budget),
-      takes_in(rules.plan.prefetch_budget) {}
+    : to_device(rules.plan.prefetch_budget), from_device(rules.plan.prefetch_budget) {}
+
+NicWays::NicWays(const TierRules& rules)
+    : sends(rules.plan.prefetch_budget), takes_in(rules.plan.prefetch_budget) {}
 
 WayWork::WayWork(const TierRules& rules) {
   const Bytes block{rules.block_bytes};

@@ -21,7 +21,14 @@ struct NodeTiers {
 struct ReplicaWays {
   explicit ReplicaWays(const TierRules& rules);
 
-  SharedLink to_device, from_device, sends, takes_in;
+  SharedLink to_device, from_device;
+};
+
+// Of a replica, or of several that share it.
+struct NicWays {
+  explicit NicWays(const TierRules& rules);
+
+  SharedLink sends, takes_in;
 };
 
 // Seconds of work on each way, for so many blocks.

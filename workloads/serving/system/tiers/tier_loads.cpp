@@ -109,7 +109,7 @@ Time TierState::load_end(std::int32_t replica, std::int64_t blocks, Time now, bo
   pass(way.to_device, of(load.blocks()) * work.host_link);
   pass(home.memory, of(load.dram + 2 * (load.ssd + load.remote)) * work.memory);
   pass(home.drives, work.reads(of(load.ssd)));
-  pass(way.takes_in, of(load.remote) * work.nic);
+  pass(nic(replica).takes_in, of(load.remote) * work.nic);
   if (load.remote > 0) count_peers(blocks);
   for (const std::int32_t node : asked_nodes) {
     const PeerBlocks peers = std::exchange(of_peer[node], {});

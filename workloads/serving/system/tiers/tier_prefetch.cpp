@@ -83,7 +83,7 @@ bool TierState::fetch_ahead(std::int32_t replica, const PromptAsk& ask, std::int
   pass(nodes[home].memory, work.memory);
   if (drives) pass(nodes[at.node].drives, work.ssd_read);
   if (remote) {
-    pass(ways[replica].takes_in, work.nic);
+    pass(nic(replica).takes_in, work.nic);
     pass(peer(replica, at.node).sends, work.nic);
     pass(nodes[at.node].memory, work.memory);
     end += rules.fabric_latency * 2;
@@ -98,6 +98,12 @@ bool TierState::fetch_ahead(std::int32_t replica, const PromptAsk& ask, std::int
   store.hold(at.slot);
   put_dram(home, block, end, true, ask.now);
   store.free(at.slot);
+  if (rules.plan.exclusive && drives && !remote && nodes[home].dram.find(block.hash) >= 0 &&
+      !store.in_use(at.slot)) {
+    // Not before others are told that it is there.
+    tell(home, LowerTier::kSsd, block.hash, std::max(ask.now, store.ready(at.slot)), false);
+    store.take_out(at.slot);
+  }
   return true;
 }
 

@@ -27,6 +27,7 @@ struct TierRules {
   ByteRate memory;                               // of a node, both directions together
   kv::ServiceLaw ssd_read, ssd_write;            // of one drive
   ByteRate nic;                                  // of a replica, each direction
+  std::int32_t replicas_on_nic = 1;              // neighbours of a node that share it
   Time fabric_latency;                           // one way
   std::int32_t layers = 1;                       // of the model
   double depth_cost = 0;                         // see kv::EvictionOptions

@@ -2,6 +2,7 @@
 // tier_prefetch.cpp sends for them ahead.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -66,6 +67,9 @@ struct TierState {
     for (std::int32_t n = 0; n < rules.nodes; ++n) nodes.emplace_back(rules);
     views.reserve(count);  // others keep references to them
     for (std::int32_t r = 0; r < count; ++r) ways.emplace_back(rules), views.emplace_back(*this, r);
+    for (const std::int32_t rank : rules.rank_of)
+      nics_of_node = std::max(nics_of_node, rank / rules.replicas_on_nic + 1);
+    nics.assign(static_cast<std::size_t>(rules.nodes) * nics_of_node, NicWays(rules));
     shapes.resize(rules.replicas);
   }
 
@@ -79,11 +83,11 @@ struct TierState {
   void fetch_due(Time now);
 
   NodeTiers& node_of(std::int32_t replica) { return nodes[rules.node_of[replica]]; }
-  // The replica of another node whose NIC has the same rank.
-  ReplicaWays& peer(std::int32_t replica, std::int32_t node) {
-    for (std::size_t r = 0; r < rules.node_of.size(); ++r)
-      if (rules.node_of[r] == node && rules.rank_of[r] == rules.rank_of[replica]) return ways[r];
-    return ways[replica];
+  NicWays& nic(std::int32_t replica) { return peer(replica, rules.node_of[replica]); }
+  // The NIC of a node that has the same rank as the replica's own.
+  NicWays& peer(std::int32_t replica, std::int32_t node) {
+    return nics[static_cast<std::size_t>(node) * nics_of_node +
+                rules.rank_of[replica] / rules.replicas_on_nic];
   }
   std::optional<FoundBlock> find_block(std::int32_t home, kv::BlockHash hash, Time now);
   void find(std::int32_t replica, const PromptAsk& ask, std::int64_t most);
@@ -109,6 +113,8 @@ struct TierState {
   GlobalIndex index;
   std::vector<NodeTiers> nodes;
   std::vector<ReplicaWays> ways;
+  std::vector<NicWays> nics;  // node by node
+  std::int32_t nics_of_node = 1;
   std::vector<View> views;
   std::unordered_map<std::int32_t, HeldBlocks> waiting;  // by request
   TurnForecast forecast;

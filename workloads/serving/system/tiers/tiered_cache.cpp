@@ -52,11 +52,11 @@ BlocksBelow TieredCache::find(std::int32_t replica, kv::Chain chain, std::int64_
 }
 
 Time TieredCache::sends_from(std::int32_t replica) const {
-  return state_->ways[replica].sends.free();
+  return state_->nic(replica).sends.free();
 }
 
 void TieredCache::sent(std::int32_t replica, Time end) {
-  state_->ways[replica].sends.hold_until(end);
+  state_->nic(replica).sends.hold_until(end);
 }
 
 TierFigures TieredCache::figures() const {
