@@ -219,8 +219,9 @@ Model llama4(HfKeys& keys) {
   model.moe_step = std::max(1, keys.size_or("interleave_moe_layer_step", kMaxLayers, 1));
   model.first_dense = model.moe_step - 1;
   model.dense_width = model.moe_step > 1 ? keys.size("intermediate_size_mlp", kMaxWidth) : 0;
-  for (const int layer : keys.sizes("moe_layers", kMaxLayers)) {
-    if (!model.is_moe_layer(layer))
+  const std::vector<int> listed = keys.sizes("moe_layers", kMaxLayers);
+  for (int layer = 0; !listed.empty() && layer < model.layers; ++layer) {
+    if (model.is_moe_layer(layer) != (std::find(listed.begin(), listed.end(), layer) != listed.end()))
       model.unsupported = "experts in other layers than every interleave_moe_layer_step-th";
   }
   return model;

@@ -188,6 +188,10 @@ constexpr bool is_weight_gradient(OpKind kind) {
 constexpr bool is_attention(OpKind kind) {
   return kind == OpKind::kAttention || kind == OpKind::kAttentionGrad;
 }
+// The same and over a cache: queries meet keys.
+constexpr bool is_any_attention(OpKind kind) {
+  return is_attention(kind) || kind == OpKind::kPagedAttention || kind == OpKind::kIndexScores;
+}
 // Of one rank alone, between its device and its host.
 constexpr bool is_host_copy(OpKind kind) {
   return kind >= OpKind::kCopyToHost;

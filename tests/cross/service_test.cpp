@@ -114,6 +114,25 @@ TEST_CASE("a service between timed iterations takes as long as one whose every o
   }
 }
 
+// Few tokens read the experts that they choose: those of each replica choose for themselves, rows that ranks
+// repeat as padding does, all alike.
+TEST_CASE("ranks that gather tokens or repeat rows take as long timed as with every op carried out") {
+  const std::string file =
+      test::scenario_file("study/deepseek-v3-serve-16-h200.json") +
+      R"( --set '/model={"base": "deepseek-v3", "layers": 12}' --set /cluster/pools/0/nodes=1)"
+      R"( --set '/workload/experts/popularity={"zipf": 0.8}' --set /plan/prefill/token_budget=1024)"
+      R"( --set /workload/trace/input=16 --set /workload/trace/output=6 --set /workload/trace/requests=)";
+  for (const std::string plan :
+       {R"(16 --set '/plan/decode={"attention": {"dp": 8}, "ep": {"degree": 1, "tp": 8}, "max_batch": 8}')",
+        R"(1 --set '/plan/decode={"attention": {"tp": 8}, "max_batch": 8,)"
+        R"( "ep": {"degree": 8, "dispatch": "deepep-low-latency"}}')"}) {
+    INFO(plan);
+    const std::string full = report_of(file + plan + " --set /plan/steps=full"),
+                      timed = report_of(file + plan + " --set /plan/steps=surface");
+    CHECK(figure(timed, "tpot_s.mean") == Approx(figure(full, "tpot_s.mean")).epsilon(0.08));
+  }
+}
+
 TEST_CASE(
     "a service explains the ops of an iteration with prompts and of one in the middle, whatever it keeps") {
   const auto run = test::run_moebius("run " + test::scenario_file("smoke/serve-small.json") +

@@ -23,7 +23,7 @@ TEST_CASE("kernels of attention and accumulation are names and dropout is a shar
           {"/plan/ep/kernels", "apart",
            R"(/plan/ep/kernels: expected one of "fused", "separate", found "apart")"},
           {"/plan/ep/products", "single",
-           R"(/plan/ep/products: expected one of "grouped", "each", found "single")"},
+           R"(/plan/ep/products: expected one of "grouped", "each", "modules", found "single")"},
           {"/plan/overlap/tensor_sms", "-1",
            R"(/plan/overlap/tensor_sms: expected an integer from 0 to 4096, found -1)"},
           {"/workload/dropout", "1", R"(/workload/dropout: expected a number from 0 to 0.99, found 1)"},

@@ -157,10 +157,10 @@ OpEnergy energy_of(const ClockPower& power, const WorkOnChip& work) {
   OpEnergy energy{.steady = std::min(moved, most)};
   if (!uses_tensor_cores(work.kind)) return energy;
   const auto type = static_cast<std::size_t>(work.dtype);
-  const bool attends = is_attention(work.kind);
-  energy.clocked = work.flops * (attends ? power.joule_per_flop[type] : power.joule_per_product[type]);
+  const bool attention = is_any_attention(work.kind);
+  energy.clocked = work.flops * (attention ? power.joule_per_flop[type] : power.joule_per_product[type]);
   energy.follows_clock = power.limit > 0 && work.flops * power.memory_rate > work.bytes * power.peak[type];
-  if (attends ? !power.attention_exceeds : !power.exceeds[type])
+  if (attention ? !power.attention_exceeds : !power.exceeds[type])
     energy.clocked = std::min(energy.clocked, timed - std::min(moved, timed));
   energy.clocked *= power.draws;
   return energy;

@@ -59,7 +59,7 @@ ClockPower limited_by_hungriest(ClockPower power, double spread, int boards);
 
 struct WorkOnChip {
   OpKind kind = OpKind::kGemm;
-  DType dtype = DType::kBf16;
+  DType dtype = DType::kBf16;  // product_dtype()
   double flops = 0, bytes = 0;
   double seconds = 0;  // at full clock
 };

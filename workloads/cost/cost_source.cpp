@@ -188,7 +188,8 @@ class LayeredSource : public CostSource {
       return;
     }
     const double flops = op_flops(query.kind, loaded_shape(query)).value;
-    const double products = flops / clock_power_.peak[static_cast<std::size_t>(query.dtype)];
+    const DType type = product_dtype(model_.engine().chip, query);
+    const double products = flops / clock_power_.peak[static_cast<std::size_t>(type)];
     const double longer = longer_at_clock(share_, products, cost.memory_bytes / clock_power_.memory_rate);
     cost.seconds = std::max(cost.seconds * longer, products / share_);
   }
@@ -196,7 +197,7 @@ class LayeredSource : public CostSource {
   // Products at the peak draw what the catalog's board may, slower ones as much less; GEMMs what the model
   // says, where that is more.
   void cap_power(const CostQuery& query, Cost& cost) const {
-    const double peak = capped_->peak_of(executed_dtype(*capped_, query.dtype)).value;
+    const double peak = capped_->peak_of(executed_dtype(*capped_, product_dtype(*capped_, query))).value;
     if (peak <= 0 || cost.seconds <= 0) return;
     const double flops = op_flops(query.kind, loaded_shape(query)).value, products = flops / peak;
     const double most = kShareOfProducts * capped_->rated_power.value;

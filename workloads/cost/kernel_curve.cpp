@@ -46,8 +46,8 @@ class Plotter {
                       .flops = op_flops(sweep_.op, shape).value,
                       .bytes = least_bytes(query),
                       .bound = roofline(chip_, query).seconds()};
-    point.clock = sustained_clock(
-        power_, {sweep_.op, sweep_.dtype, point.flops, point.cost.memory_bytes, point.cost.seconds});
+    point.clock = sustained_clock(power_, {sweep_.op, product_dtype(chip_, query), point.flops,
+                                           point.cost.memory_bytes, point.cost.seconds});
     return point;
   }
 
@@ -116,6 +116,10 @@ KernelCurve kernel_curve(const KernelRequest& request, const Accelerator& chip, 
                          const ClockPower& power) {
   KernelCurve curve{
       .chip = chip, .sweep = kernel_sweep(request, chip), .costs = costs.description(), .limit = power.limit};
+  curve.products = product_dtype(curve.chip, {.kind = curve.sweep.op,
+                                              .shape = curve.sweep.shape(curve.sweep.first),
+                                              .dtype = curve.sweep.dtype,
+                                              .stored = curve.sweep.stored});
   const Plotter plotter(curve.chip, curve.sweep, costs, power);
   curve.points = points_of(plotter, curve.sweep);
   curve.columns = columns_of(plotter, curve.sweep);

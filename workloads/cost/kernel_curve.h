@@ -29,6 +29,7 @@ struct KernelCurve {
   Accelerator chip;
   KernelSweep sweep;
   std::string costs = {};                 // CostSource::description
+  DType products = DType::kBf16;          // that its kernel multiplies in
   double limit = 0;                       // watts, for the clock; 0: not known, or counted in the costs
   std::vector<KernelPoint> points = {};   // ascending: the sweep's factor, and both sides of the first steps
   std::vector<KernelPoint> columns = {};  // of the plot: evenly spaced on the logarithmic axis, each x once

@@ -39,7 +39,7 @@ std::string wrapped(const std::string& text) {
 
 std::string peak_text(const KernelCurve& curve) {
   const Accelerator& chip = curve.chip;
-  const DType used = executed_dtype(chip, curve.sweep.dtype);
+  const DType used = executed_dtype(chip, curve.products);
   std::string peak = fmt::format("{} {}", to_text(chip.peak_of(used)), to_string(used));
   if (used != curve.sweep.dtype)
     peak += fmt::format(" ({} operands are multiplied in it)", to_string(curve.sweep.dtype));
@@ -59,7 +59,7 @@ std::string heading(const KernelCurve& curve) {
 // Of the whole chip, whatever the cores held; kernels that run at memory speed have none.
 std::string of_peak(const KernelCurve& curve, const KernelPoint& point) {
   if (!uses_tensor_cores(curve.sweep.op)) return "-";
-  const DType used = executed_dtype(curve.chip, curve.sweep.dtype);
+  const DType used = executed_dtype(curve.chip, curve.products);
   return percent(point.flop_rate() / curve.chip.peak_of(used).value) + "%";
 }
 

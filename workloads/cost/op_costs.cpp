@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "models/layer_math.h"
 #include "workloads/cost/batch_cost.h"
+#include "workloads/cost/roofline.h"
 #include "workloads/cost/separate_kernels.h"
 #include "workloads/cost/unfused_attention.h"
 #include "workloads/schedule/host_load.h"
@@ -89,7 +90,8 @@ OpEnergy OpCosts::energy(const Op& op, const OpCost& cost) const {
   const double flops = has_member_rows(op)
                            ? op_flops(op.kind, member_shape(op, fragment_, cost.slowest)).value
                            : op_flops(op, fragment_).value;
-  OpEnergy energy = energy_of(*power_, {op.kind, op.dtype, flops, cost.memory_bytes, cost.seconds});
+  const DType type = product_dtype(accelerator_, query_of(fragment_, op, 0));
+  OpEnergy energy = energy_of(*power_, {op.kind, type, flops, cost.memory_bytes, cost.seconds});
   energy.clocked *= cost.mean;
   energy.steady *= cost.mean;
   return energy;

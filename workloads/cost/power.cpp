@@ -37,7 +37,7 @@ ProfilePower power_on(const Accelerator& chip, const Profile& profile) {
   return power;
 }
 
-BoardPower::BoardPower(const Accelerator& chip, const std::vector<Profile>& profiles) {
+BoardPower::BoardPower(const Accelerator& chip, const std::vector<Profile>& profiles) : chip_(chip) {
   const Profile* known = profile_with_power(profiles);
   const bool has_peak =
       std::any_of(chip.peak.begin(), chip.peak.end(), [](FlopRate p) { return p.value > 0; });
@@ -55,7 +55,7 @@ double BoardPower::watts(const CostQuery& query, const Cost& cost) const {
   if (limit_ <= 0 || cost.seconds <= 0) return 0;
   double joules = power_.joule_per_byte * cost.memory_bytes;
   if (uses_tensor_cores(query.kind)) {
-    const double each = joule_per_flop_[static_cast<std::size_t>(query.dtype)];
+    const double each = joule_per_flop_[static_cast<std::size_t>(product_dtype(chip_, query))];
     if (each <= 0) return 0;
     joules += each * op_flops(query.kind, loaded_shape(query)).value;
   }

@@ -37,9 +37,10 @@ class BoardPower {
   double watts(const CostQuery& query, const Cost& cost) const;
 
  private:
+  Accelerator chip_;
   ProfilePower power_;
   double limit_ = 0;
-  std::array<double, kNumDTypes> joule_per_flop_{};  // by type of the operands
+  std::array<double, kNumDTypes> joule_per_flop_{};  // by type of the products
 };
 
 }  // namespace moebius

@@ -7,6 +7,7 @@
 
 #include "hw/error.h"
 #include "models/layer_math.h"
+#include "workloads/cost/architecture.h"
 #include "workloads/cost/serving_ops.h"
 
 namespace moebius {
@@ -102,6 +103,17 @@ DType executed_dtype(const Accelerator& accelerator, DType dtype) {
                     "products have no time",
                     accelerator.id));
   return dtype;
+}
+
+DType product_dtype(const Accelerator& accelerator, const CostQuery& query) {
+  const DType stored = stored_dtype(query);
+  const bool latent = is_any_attention(query.kind) && is_absorbed_latent(query.shape);
+  if (stored == query.dtype || !latent) return query.dtype;
+  const Architecture* built = find_architecture(accelerator.architecture);
+  if (built == nullptr || !built->asynchronous || built->scaling_lanes > 0) return query.dtype;
+  const bool faster = accelerator.peak_of(executed_dtype(accelerator, query.dtype)).value <
+                      accelerator.peak_of(executed_dtype(accelerator, stored)).value;
+  return faster ? stored : query.dtype;
 }
 
 bool uses_tensor_cores(OpKind kind) {

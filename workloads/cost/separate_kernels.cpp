@@ -109,6 +109,20 @@ void add_bias(SeparateKernels& kernels, const CostQuery& query) {
     kernels.pass_over(rows, back ? s.k : s.n, bytes);
 }
 
+void add_slices(SeparateKernels& kernels, const CostQuery& query) {
+  const Shape& s = query.shape;
+  const bool writes = s.heads == kWritesSlices;
+  const std::int64_t columns = query.kind == OpKind::kGroupedGemmDgrad && writes ? s.k : s.n;
+  const auto pass = [&](int bytes) { kernels.pass_over(s.m, columns, bytes); };
+  if (query.kind == OpKind::kGroupedGemm && writes) pass(2), pass(4);
+  if (query.kind != OpKind::kGroupedGemmDgrad) return;
+  for (int expert = 0; expert < s.groups; ++expert) {
+    pass(writes ? 4 : 2);
+    if (!writes && expert > 0) pass(6);
+  }
+  pass(writes ? 10 : 4);
+}
+
 void add_permutation(SeparateKernels& kernels, const CostQuery& query) {
   constexpr int kToFindRows = 4;
   kernels.op_itself();
@@ -141,6 +155,11 @@ bool is_eager(const CostQuery& query) {
   if (is_rotary(query.kind)) return query.shape.k == kEagerKernels;
   const bool activation = query.kind == OpKind::kActivation || query.kind == OpKind::kActivationGrad;
   return (activation || is_norm(query.kind)) && query.shape.heads == kEagerKernels;
+}
+
+bool sums_bias(const CostQuery& query) {
+  const bool adds = query.kind == OpKind::kAdd && query.shape.k == 0;
+  return (adds || query.kind == OpKind::kActivationGrad) && query.shape.heads == kSumsBias;
 }
 
 bool writes_columns(const CostQuery& query) {
@@ -179,7 +198,7 @@ bool is_within_exchange(const CostQuery& query) {
 
 bool has_separate_kernels(const CostQuery& query) {
   const OpKind kind = query.kind;
-  if (is_eager(query) || writes_columns(query)) return true;
+  if (is_eager(query) || writes_columns(query) || sums_bias(query)) return true;
   return query.shape.heads > 0 && (is_loss(kind) || is_norm(kind) || kind == OpKind::kAdam || is_gate(kind) ||
                                    is_permutation(kind) || is_grouped(kind) || kind == OpKind::kQuantise);
 }
@@ -189,9 +208,13 @@ Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
   SeparateKernels kernels(source, query);
   if (is_eager(query)) {
     add_eager(kernels, query.kind, query.shape.k);
+  } else if (sums_bias(query)) {
+    kernels.op_itself();
+    kernels.pass_over(query.shape.m, query.shape.n * std::max<std::int64_t>(1, query.shape.k), 2);
   } else if (is_grouped(query.kind)) {
     add_products(kernels, query);
     if (query.shape.heads == kSeparateWithBias) add_bias(kernels, query);
+    if (query.shape.heads == kTakesSlices || query.shape.heads == kWritesSlices) add_slices(kernels, query);
   } else if (is_permutation(query.kind)) {
     add_permutation(kernels, query);
   } else if (is_gate(query.kind)) {

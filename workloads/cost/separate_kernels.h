@@ -17,7 +17,11 @@ inline constexpr int kScaledApart = 2;       // added, of kAdam whose gradients 
 inline constexpr int kSortedTwice = 2;       // of permutations: before and after rows travel
 inline constexpr int kSortedTwiceFused = 3;  // the same, each time by one kernel
 inline constexpr int kSeparateWithBias = 2;  // of grouped products: the bias of each expert is added apart
+// Of grouped products whose experts are modules: a slice of the rows goes in, or the result comes out of one.
+inline constexpr int kTakesSlices = 3, kWritesSlices = 4;
 inline constexpr int kWithinExchange = 4;    // of permutations: rows are put and summed up as they come
+// Of kActivationGrad, and of kAdd of gradients: a bias's gradient is a kernel that reads the result again.
+inline constexpr int kSumsBias = 1;
 // Of kNorm and kActivation that write 8-bit operands, added: of both, as kBothWays.
 inline constexpr int kWithColumns = 4;
 inline constexpr int kBothWays = 1;  // of kQuantise: two copies, with scales along rows and along columns
@@ -66,13 +70,21 @@ bool is_within_exchange(const CostQuery& query);
 //   the op itself and the rows sorted again (4);
 // - kQuantise of both ways, and kNorm and kActivation of kWithColumns: in proportion to the bytes, of which a
 //   second copy is a third of those of one pass that quantises;
+// - of kSumsBias the op itself, and a pass that reads its result for the sums of columns (2): gradients of
+//   biases that are added behind the product, with the activation or the stream (Megatron-LM, skip_bias_add:
+//   fused_bias_gelu.py and fused_bias_dropout.py return the gradient of the sum for the bias, too);
 // - kGroupedGemm and its gradients: a dense product for each expert, one after the other, as Transformer
 //   Engine's GroupedLinear does on a few streams (nvte_multi_stream_cublas_gemm); such products fill the
 //   device; of kSeparateWithBias the rows of each expert get its bias, weighed by their routing weights, as
 //   Megatron-Core writes it (experts.py, _apply_bias): the product in FP32 (4), the sum (6, 4), all experts'
 //   rows in one (4, 4), copied back (4, 2): 28 bytes; back copies to FP32 (2, 4) and to the rows' type (4,
 //   2), rows in one (2, 2), the products for the bias (4, 4) with its sum (4) and for the weights (4, 4) with
-//   theirs (4): 40, beside the product that gives the rows' gradients.
+//   theirs (4): 40, beside the product that gives the rows' gradients;
+//   Of kWritesSlices (Megatron-Core's SequentialMLP until 0.9: output_local[start:end] = output) a tensor of
+//   zeros (2) is filled slice by slice (4); back autograd copies the whole gradient for each expert (4), and
+//   of its slice makes a copy, zeros and a copy of these (10). Of kTakesSlices (rows[start:end]) nothing
+//   forward; back each expert's gradient is copied (4) into zeros of all rows (2 for each expert), and these
+//   are added up (6 for each but the first).
 Cost separate_kernels_cost(const CostSource& source, const CostQuery& query);
 
 }  // namespace moebius

@@ -29,6 +29,7 @@ LinkPattern pattern_of(GroupRole role) {
     case GroupRole::kExpertReplica:
     case GroupRole::kBatch:
     case GroupRole::kExpertTensor:
+    case GroupRole::kScales:
       return LinkPattern::kRing;
   }
   return LinkPattern::kRing;

@@ -50,7 +50,8 @@ class IdleKeys {
     require(!plan_.separate_routing, "/plan/ep/kernels",
             "tokens of {} choose no experts: expected \"fused\", found \"separate\"", model);
     require(!plan_.expert_by_expert, "/plan/ep/products",
-            "{} has no experts to multiply: expected \"grouped\", found \"each\"", model);
+            "{} has no experts to multiply: expected \"grouped\", found \"{}\"", model,
+            plan_.expert_modules ? "modules" : "each");
   }
 
   void of_layers_in_turn() const {

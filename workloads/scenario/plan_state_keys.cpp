@@ -32,6 +32,11 @@ constexpr std::array kScalings{
     Named<Scaling>{"micro", Scaling::kMicro,
                    "MXFP8: a scale, a power of two, per 32 elements; per 32 x 32 of weights"},
 };
+constexpr std::array kHistories{
+    Named<bool>{"stage", false, "all ranks of a pipeline stage (Megatron-Core's default)"},
+    Named<bool>{"tensor", true,
+                "its tensor- and context-parallel ranks, each replica by itself (its tp_only_amax_red)"},
+};
 constexpr std::array kWeights{
     Named<bool>{"as-multiplied", false, "in the format of the products"},
     Named<bool>{"bf16", true, "in BF16, from which those of FP8 products are quantised once a step"},
@@ -151,6 +156,12 @@ void read_precision(Section section, TrainingPlan& plan) {
   plan.scaling = section.choice<Scaling>("scaling", kScalings, plan.scaling,
                                          "of fp8 operands of matrix products; all but \"block\" make "
                                          "both copies of an operand in one pass");
+  plan.history_of_tensor_ranks =
+      section.choice<bool>("history", kHistories, false,
+                           "scaling \"history\": who finds largest magnitudes together, once a pass");
+  if (plan.history_of_tensor_ranks && plan.scaling != Scaling::kHistory)
+    section.place_of("history").fail(
+        fmt::format("expected scaling \"history\" beside it, found \"{}\"", to_string(plan.scaling)));
   plan.half_weights =
       section.choice<bool>("weights", kWeights, plan.half_weights, "weights, updated and gathered");
   plan.fused_quantise =

@@ -65,9 +65,14 @@ constexpr std::array kRoutings{
         "applied by passes of their own"},
 };
 
+enum class ExpertProducts : std::uint8_t { kGrouped, kEach, kModules };
 constexpr std::array kExpertProducts{
-    Named<bool>{"grouped", false, "one kernel multiplies the rows of all experts of a rank"},
-    Named<bool>{"each", true, "a dense product for each expert"},
+    Named<ExpertProducts>{"grouped", ExpertProducts::kGrouped,
+                          "one kernel multiplies the rows of all experts of a rank"},
+    Named<ExpertProducts>{"each", ExpertProducts::kEach, "a dense product for each expert"},
+    Named<ExpertProducts>{"modules", ExpertProducts::kModules,
+                          "likewise, each in a module that takes a slice of the rows and writes one of the "
+                          "results"},
 };
 
 constexpr std::array kFusions{
@@ -154,8 +159,11 @@ void read_expert(Section section, TrainingPlan& plan) {
                                  "mean; what is over it is dropped; 0: all");
   plan.separate_routing =
       section.choice<bool>("kernels", kRoutings, false, "kernels of the router and of the rows' ways");
-  plan.expert_by_expert =
-      section.choice<bool>("products", kExpertProducts, plan.expert_by_expert, "products of experts");
+  const ExpertProducts otherwise = plan.expert_by_expert ? ExpertProducts::kEach : ExpertProducts::kGrouped;
+  const ExpertProducts products =
+      section.choice<ExpertProducts>("products", kExpertProducts, otherwise, "products of experts");
+  plan.expert_by_expert = products != ExpertProducts::kGrouped;
+  plan.expert_modules = products == ExpertProducts::kModules;
   section.finish();
 }
 

@@ -86,6 +86,8 @@ std::string_view to_string(GroupRole group) {
       return "expert_replica";
     case GroupRole::kExpertTensor:
       return "expert_tensor";
+    case GroupRole::kScales:
+      return "scales";
   }
   return "unknown";
 }

@@ -53,8 +53,9 @@ enum class GroupRole : std::uint8_t {
   kExpertReplica,
   kBatch,         // who reads different parts of a step's batch, where that is not the data group
   kExpertTensor,  // that share each of their experts among them; absent: none is shared
+  kScales,        // that share scales found in the steps before (delayed scaling); absent: there are none
 };
-inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kExpertTensor) + 1;
+inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kScales) + 1;
 
 // kLibrary: of dispatch and combine alone, the communication library's all-to-all; kRing of these: its gather
 // of all tokens and reduce-scatter of their sums. The others choose by themselves.

@@ -32,6 +32,11 @@ double gathered_tokens(const Route& route) {
   return static_cast<double>(route.spec().tokens) * route.spec().ranks;
 }
 
+// Their work is no line in the lengths: a sequence of the mean one says nothing of a batch.
+bool goes_by_length(OpKind kind) {
+  return is_any_attention(kind) || kind == OpKind::kTopKeys || kind == OpKind::kDeltaRule;
+}
+
 }  // namespace
 
 std::vector<int> members_of_class(const Layout& layout, std::int32_t rank_class) {
@@ -84,13 +89,13 @@ double carried_bytes(const Op& op, const Fragment& fragment, int group_size, int
 }
 
 Flops op_flops(const Op& op, const Fragment& fragment) {
-  if (!is_attention(op.kind) || op.batch < 0 || fragment.batches[op.batch]->page_tokens > 0)
-    return op_flops(op.kind, op.shape);
+  if (!goes_by_length(op.kind) || op.batch < 0) return op_flops(op.kind, op.shape);
   Shape one = op.shape;
   one.groups = 1;
   Flops sum = {};
   for (const BatchSequence& sequence : fragment.batches[op.batch]->sequences) {
-    one.m = one.kv = sequence.count;
+    one.m = sequence.count;
+    one.kv = sequence.length();
     sum += op_flops(op.kind, one);
   }
   return sum;

@@ -16,7 +16,8 @@ bool has_member_rows(const Op& op);
 // member, for others.
 Shape member_shape(const Op& op, const Fragment& fragment, int member);
 
-// Of an op by its shape; attention over packed sequences (a batch without a cache) by the length of each.
+// Of an op by its shape; attention over the sequences of a batch, the choice of keys and the delta rule by
+// the length of each.
 Flops op_flops(const Op& op, const Fragment& fragment);
 
 // Payload that a rank sends to other ranks, whatever the algorithm: the least that can do it.

@@ -122,10 +122,19 @@ int IterationRoutes::source_of(int member) const {
   return job_.plan.shares_by(ExpertSharing::kGather) ? 0 : member;
 }
 
-std::int32_t IterationRoutes::rows_of(const Batch& batch) const {
-  return places_padding_ && job_.plan.shares_by(ExpertSharing::kGather)
+std::int32_t IterationRoutes::rows_of(int group, const Batch& batch) const {
+  return places_padding_ && sharing(group) != ExpertSharing::kAllReduce
              ? static_cast<std::int32_t>(batch.rows())
              : choosing_rows(batch);
+}
+
+std::int32_t IterationRoutes::repeated_rows(int group, int member) const {
+  const ServingPlan& plan = job_.plan;
+  const int rank = group * plan.ranks_of_route() + member, replica = rank / plan.tp;
+  if (!plan.sequence_parallel(decodes_[replica])) return 0;
+  const std::int64_t rows = batches_[replica]->rows(), share = rows_of_part(rows, plan.tp);
+  const std::int64_t first = rank % plan.tp * share;
+  return static_cast<std::int32_t>(std::clamp<std::int64_t>(first - (rows - share), 0, share));
 }
 
 std::int64_t IterationRoutes::longest(int group) const {
@@ -143,7 +152,7 @@ TokenRuns IterationRoutes::runs_of(int group) const {
     const Batch& batch = batch_of(group, member);
     const int source = source_of(member);
     if (balanced) {
-      runs.push_back({source, 0, 0, rows_of(batch)});
+      runs.push_back({source, 0, 0, rows_of(group, batch)});
       continue;
     }
     for (const BatchSequence& s : batch.sequences) add_runs(source, s, runs);
@@ -169,7 +178,7 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
     std::vector<int> rows(members(group));
     for (int member = 0; member < members(group); ++member) {
       const Batch& batch = batch_of(group, member);
-      rows[source_of(member)] += balanced ? rows_of(batch) : static_cast<int>(batch.rows());
+      rows[source_of(member)] += balanced ? rows_of(group, batch) : static_cast<int>(batch.rows());
     }
     most = *std::max_element(rows.begin(), rows.end());
   }
@@ -201,16 +210,20 @@ RouteSpec IterationRoutes::spec_of(int group, int layer) {
   return spec;
 }
 
-// Tokens without names, where all sources have as many; otherwise the first ones of a request a source.
+// Tokens without names, where all sources have as many; otherwise the first ones of a request a source. Rows
+// that ranks repeat are padding: all are one token.
 TokenRuns IterationRoutes::counted_runs(int group, int& most) const {
   std::vector<TokenRun> runs;
   const bool gathers = sharing(group) == ExpertSharing::kGather;
   bool equal = !gathers;
   for (int member = 0; member < members(group); ++member) {
-    const Batch& batch = batch_of(group, member);
-    runs.push_back({source_of(member), member, 0, rows_of(batch)});
-    most = gathers ? most + runs.back().count : std::max(most, runs.back().count);
-    equal = equal && runs.back().count == runs.front().count;
+    const int source = source_of(member);
+    const std::int32_t rows = rows_of(group, batch_of(group, member)),
+                       alike = std::min(rows, repeated_rows(group, member));
+    if (rows > alike) runs.push_back({source, member, 0, rows - alike});
+    runs.insert(runs.end(), alike, {source, -1, 0, 1});
+    most = gathers ? most + rows : std::max(most, rows);
+    equal = equal && alike == 0 && rows == runs.front().count;
   }
   return equal && members(group) == job_.plan.ep ? TokenRuns() : TokenRuns(std::move(runs));
 }

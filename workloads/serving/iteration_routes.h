@@ -67,7 +67,8 @@ class IterationRoutes {
   using PlacedExperts = std::function<ExpertSlotsPtr(int layer)>;
   void use_places(PlacedExperts places) { places_ = std::move(places); }
 
-  // Rows of padding choose experts each for itself, so that every row has its place: for executors.
+  // Rows of padding choose experts each for itself, so that every row that travels has its place: for
+  // executors.
   void place_padding() { places_padding_ = true; }
 
   void begin(const std::vector<BatchPtr>& batches);  // by replica
@@ -81,7 +82,9 @@ class IterationRoutes {
   ExpertSharing sharing(int group) const;
   int members(int group) const;  // of a group, whose tokens are not those of another
   int source_of(int member) const;
-  std::int32_t rows_of(const Batch& batch) const;  // that choose among experts dealt evenly
+  std::int32_t rows_of(int group, const Batch& batch) const;  // that choose among experts dealt evenly
+  // Of a member's rows, those that cut_rows() repeats where the ranks of a replica do not divide its rows.
+  std::int32_t repeated_rows(int group, int member) const;
   TokenRuns runs_of(int group) const;
   int popularity_of(std::int32_t name) const;  // index into versions_
   void find_versions();

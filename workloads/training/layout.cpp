@@ -110,6 +110,10 @@ void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
   }
   if (placement.ends_apart() && (stage == 0 || stage == plan.pp - 1)) set(GroupRole::kTied, {local, last});
   if (plan.clip > 0) set(GroupRole::kWorld, strided(0, plan.ranks(), 1));
+  if (plan.keeps_history()) {
+    const int members = plan.history_of_tensor_ranks ? context_block : stage_size;
+    set(GroupRole::kScales, strided(base + local / members * members, members, 1));
+  }
 }
 
 }  // namespace

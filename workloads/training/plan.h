@@ -125,6 +125,9 @@ struct TrainingPlan {
   DType master = DType::kFp32;
   bool keeps_master = true;           // false: the weights themselves are updated
   Scaling scaling = Scaling::kBlock;  // of FP8 operands of matrix products
+  // Largest magnitudes of delayed scaling are shared by ranks of the same tokens alone, not by all of a
+  // stage.
+  bool history_of_tensor_ranks = false;
   bool fused_quantise = false;
   bool half_weights =
       false;  // weights of FP8 products are updated and gathered in BF16, and quantised once a step
@@ -138,6 +141,7 @@ struct TrainingPlan {
   bool separate_update = false;     // unscaling, scaling by the norm and copies are kernels beside Adam's
   bool separate_routing = false;    // gate, permutation and weights are kernels of elementary steps
   bool expert_by_expert = false;    // a matrix product for each expert, not one for all of a rank
+  bool expert_modules = false;      // beside that: each takes a slice of the rows, and its result is copied
   AttentionKernels attention = AttentionKernels::kFlash;
   RecomputePolicy recompute = RecomputePolicy::kNone;
   std::vector<RecomputeOp> recompute_ops;
@@ -163,6 +167,7 @@ struct TrainingPlan {
 
   // Of one tensor or of 32 elements: activations and gradients are quantised for both their products at once.
   bool quantises_both_ways() const { return gemm == DType::kFp8 && scaling != Scaling::kBlock; }
+  bool keeps_history() const { return gemm == DType::kFp8 && scaling == Scaling::kHistory; }
   // Shards of FP8 weights travel as such; else in BF16, and every rank quantises what it gathered.
   bool gathers_fp8() const { return zero >= 3 && gemm == DType::kFp8 && !half_weights; }
   int ranks() const { return tp * cp * pp * dp; }

@@ -136,6 +136,51 @@ TEST_CASE("a type that the chip multiplies in a wider one draws as that one") {
   CHECK(power.watts(gemm(DType::kFp8), cost) == power.watts(gemm(DType::kBf16), cost));
 }
 
+TEST_CASE("attention over a cache draws as attention, not as a product of matrices") {
+  for (const char* id : {"h200-sxm", "b200-sxm"}) {
+    INFO(id);
+    const Accelerator chip = Catalog().accelerator(id);
+    const ClockPower power = clock_power(chip, find_profiles(chip, ""));
+    const WorkOnChip whole{OpKind::kAttention, DType::kBf16, 1e12, 1e9, 1.5e-3};
+    REQUIRE(energy_of(power, whole).clocked > 0);
+    for (const OpKind kind : {OpKind::kPagedAttention, OpKind::kIndexScores}) {
+      WorkOnChip cached = whole;
+      cached.kind = kind;
+      CHECK(energy_of(power, cached) == energy_of(power, whole));
+    }
+  }
+}
+
+// 1,024 sequences of 8,192 keys: 2,570 TFLOP/s, of which the chip has 2,250 in BF16.
+TEST_CASE("latent attention over an FP8 cache draws and slows down as what it multiplies in") {
+  const Accelerator b200 = Catalog().accelerator("b200-sxm");
+  CostQuery latent{
+      .kind = OpKind::kAttention,
+      .shape =
+          {.m = 1024, .groups = 1024, .heads = 128, .kv_heads = 1, .head_dim = 576, .v_dim = 512, .kv = 8192},
+      .dtype = DType::kBf16,
+      .cores = b200.cores,
+      .rows = {},
+      .stored = DType::kFp8};
+  CHECK(product_dtype(b200, latent) == DType::kFp8);
+  CHECK(product_dtype(h200(), latent) == DType::kBf16);
+  const std::vector<Profile> profiles = find_profiles(b200, "");
+  const double full = make_cost_source(b200, profiles)->cost(latent).seconds;
+  Accelerator slower = b200;
+  slower.clock = {0.99 * b200.clock.value};
+  CHECK(make_cost_source(slower, profiles)->cost(latent).seconds < 1.02 * full);
+  latent.stored.reset();
+  CHECK(product_dtype(b200, latent) == DType::kBf16);
+  const CostQuery grouped{
+      .kind = OpKind::kAttention,
+      .shape = {.m = 64, .groups = 64, .heads = 64, .kv_heads = 8, .head_dim = 128, .v_dim = 128, .kv = 8192},
+      .dtype = DType::kBf16,
+      .cores = b200.cores,
+      .rows = {},
+      .stored = DType::kFp8};
+  CHECK(product_dtype(b200, grouped) == DType::kBf16);
+}
+
 TEST_CASE("what no one measured is not known, which is zero") {
   const Cost cost{.seconds = 20e-6, .memory_bytes = 40e6};
   CHECK(BoardPower(h200(), {}).watts(gemm(DType::kBf16), cost) == 0);

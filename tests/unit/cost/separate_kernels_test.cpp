@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <tuple>
 #include <vector>
 
 #include "hw/catalog.h"
@@ -153,6 +154,41 @@ TEST_CASE("biases of experts that are added apart move 68 bytes an element") {
   CHECK(more(OpKind::kGroupedGemm, 256, 128) == 28 * 64 * 256);
   CHECK(more(OpKind::kGroupedGemmDgrad, 128, 256) == 40 * 64 * 256);
   CHECK(more(OpKind::kGroupedGemmWgrad, 256, 128) == 0);
+}
+
+// The result of 2 bytes an element is read again for the sums of its columns, in a kernel of its own.
+TEST_CASE("the gradient of a bias behind an activation or a sum is a pass over the op's result") {
+  for (const auto& [kind, k, columns] :
+       {std::tuple{OpKind::kAdd, 0, 1}, {OpKind::kActivationGrad, 1, 1}, {OpKind::kActivationGrad, 2, 2}}) {
+    CostQuery fused = asked(kind, 0), biased = asked(kind, kSumsBias);
+    fused.shape.k = biased.shape.k = k;
+    CHECK_FALSE(has_separate_kernels(fused));
+    REQUIRE(has_separate_kernels(biased));
+    const double more = separate_kernels_cost(Bytes1(), biased).seconds - Bytes1().cost(fused).seconds;
+    CHECK(more == 2 * columns * kElements + 1);
+  }
+  CostQuery masked = asked(OpKind::kAdd, kSumsBias);
+  masked.shape.k = 2;
+  CHECK_FALSE(has_separate_kernels(masked));
+}
+
+// Forward 2 + 4 bytes an element; back 4 for each of the experts and 10, and 2 for each, 4, and 6 for each
+// but one.
+TEST_CASE("experts that are modules copy slices of rows, more of them the more experts a rank has") {
+  const auto more = [](OpKind kind, int how, std::int32_t experts) {
+    const auto bytes = [&](int kernels) {
+      const CostQuery query{
+          kind, {.m = 64, .n = 256, .k = 256, .groups = experts, .heads = kernels}, DType::kBf16, 108, {}};
+      return separate_kernels_cost(Bytes1(), query).memory_bytes;
+    };
+    return (bytes(how) - bytes(kSeparateKernels)) / kElements;
+  };
+  CHECK(more(OpKind::kGroupedGemm, kTakesSlices, 4) == 0);
+  CHECK(more(OpKind::kGroupedGemm, kWritesSlices, 4) == 6);
+  CHECK(more(OpKind::kGroupedGemmDgrad, kWritesSlices, 4) == 4 * 4 + 10);
+  CHECK(more(OpKind::kGroupedGemmDgrad, kTakesSlices, 4) == 4 * 2 + 4 + 3 * 6);
+  CHECK(more(OpKind::kGroupedGemmDgrad, kTakesSlices, 1) == 2 + 4);
+  CHECK(more(OpKind::kGroupedGemmWgrad, kTakesSlices, 4) == 0);
 }
 
 TEST_CASE("an op that says nothing of kernels is the fused one") {

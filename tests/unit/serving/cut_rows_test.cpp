@@ -98,6 +98,43 @@ TEST_CASE("experts get each row of a replica once, and what is padded where rank
   }
 }
 
+// Five rows and three of padding on four ranks: the last one has padding alone.
+TEST_CASE("each row of padding has experts where executors compute it") {
+  ServingJob job = expert_sharing_job(8);
+  job.plan.tp = 4;
+  job.plan.dp = 2;
+  job.plan.ep = 8;
+  Batch padded{64, {{0, 5, 0, 5, {0}}}};
+  for (std::int32_t page = 1; page <= 3; ++page) padded.sequences.push_back({-1, 1, 0, 1, {page}});
+  const std::vector<BatchPtr> batches(2, std::make_shared<const Batch>(padded));
+  for (const PopularityKind kind : {PopularityKind::kBalanced, PopularityKind::kZipf}) {
+    INFO("popularity " << static_cast<int>(kind));
+    job.workload.popularity.kind = kind;
+    IterationRoutes routes(job);
+    routes.place_padding();
+    routes.begin(batches);
+    const RoutePtr route = routes.get(0, 1);
+    for (int member = 0; member < 8; ++member) CHECK(route->tokens_of(member) == 2);
+  }
+}
+
+// Weights of one slot each: what is alike is not drawn anew.
+TEST_CASE("rows that ranks repeat choose the experts of one token where slots are drawn") {
+  ServingJob job = expert_sharing_job(8);
+  job.plan.tp = job.plan.ep = 4;
+  job.plan.decode_exchange = Algorithm::kDirect;
+  const SlotDraw even{.weights = {ExpertWeights(std::vector<double>(8, 1.0))}};
+  const auto token = std::make_shared<const Batch>(Batch{64, {{0, 8, 8, 1, {0}}}});
+  IterationRoutes routes(job);
+  routes.draw(&even);
+  routes.begin({token});
+  const RoutePtr route = routes.get(0, 1);
+  const std::vector<std::int32_t> alike = route->choices(1);
+  CHECK(alike.size() == 2);
+  CHECK(route->choices(2) == alike);
+  CHECK(route->choices(3) == alike);
+}
+
 TEST_CASE("runs of rows follow each other and end with the batch") {
   Batch batch{64, {{0, 5, 0, 5, {0}}, {1, 9, 4, 1, {1}}, {2, 4, 0, 4, {2}}}};
   const auto runs = cut_rows({std::make_shared<const Batch>(batch)}, 4);  // 10 rows: 3 each, and 2 again

@@ -55,3 +55,15 @@ TEST_CASE("context-parallel ranks stand between tensor and data ranks") {
   CHECK(layout.classes[6].group(GroupRole::kContext).ranks == std::vector<std::int32_t>{4, 6});
   CHECK(layout.classes[6].group(GroupRole::kData).ranks == std::vector<std::int32_t>{0, 2, 4, 6});
 }
+
+TEST_CASE("ranks of a stage share the scales of delayed scaling, or those of the same tokens alone") {
+  TrainingPlan plan = sixteen_ranks();
+  plan.fold = false;
+  CHECK(make_layout(plan).classes[13].group(GroupRole::kScales).ranks.empty());
+  plan.gemm = DType::kFp8;
+  plan.scaling = Scaling::kHistory;
+  CHECK(make_layout(plan).classes[13].group(GroupRole::kScales).ranks ==
+        std::vector<std::int32_t>{8, 9, 10, 11, 12, 13, 14, 15});
+  plan.history_of_tensor_ranks = true;
+  CHECK(make_layout(plan).classes[13].group(GroupRole::kScales).ranks == std::vector<std::int32_t>{12, 13});
+}

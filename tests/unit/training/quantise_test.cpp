@@ -93,6 +93,45 @@ TEST_CASE("a plan with another recipe of scales has it in all FP8 tensors and in
   }
 }
 
+// Ops of a fragment that share magnitudes; each stands in the way of what computes next.
+int shares(const Fragment& fragment) {
+  int ops = 0;
+  for (const Op& op : fragment.ops) {
+    if (op.group != GroupRole::kScales) continue;
+    CHECK(op.kind == OpKind::kAllReduce);
+    CHECK(op.lane == Lane::kCompute);
+    CHECK(op.payload.value == 4.0 * static_cast<double>(op.shape.m));
+    ++ops;
+  }
+  return ops;
+}
+
+// Transformer Engine: once at the end of a forward pass, once at that of a backward pass, in no update. Alone
+// in its group of tensor-parallel ranks a rank shares nothing; other recipes have no history.
+TEST_CASE("delayed scaling shares what a pass found of magnitudes with the ranks of its stage") {
+  TrainingJob job = fp8_job(false, DType::kBf16);
+  job.plan.scaling = Scaling::kHistory;
+  job.plan.pp = 2;
+  for (const PipelineKind schedule : {PipelineKind::k1F1B, PipelineKind::kZbH1}) {
+    job.plan.schedule = schedule;
+    Training training(job);
+    int passes = 0;
+    for (const Submission& submission : all_submissions(training)) {
+      const Phase phase = submission.fragment->phase;
+      const bool multiplies_back = phase == Phase::kForward || phase == Phase::kBackward;
+      CHECK(shares(*submission.fragment) == (multiplies_back ? 1 : 0));
+      passes += multiplies_back;
+    }
+    CHECK(passes == 2 * job.plan.pp * job.workload.num_microbatches(job.plan));
+  }
+  job.plan.history_of_tensor_ranks = true;
+  Training alone(job);
+  for (const Submission& submission : all_submissions(alone)) CHECK(shares(*submission.fragment) == 0);
+  job.plan.scaling = Scaling::kTensor;
+  Training current(job);
+  for (const Submission& submission : all_submissions(current)) CHECK(shares(*submission.fragment) == 0);
+}
+
 struct Passes {
   int of_rows = 0, of_columns = 0, both = 0, largest = 0, products = 0;
 };

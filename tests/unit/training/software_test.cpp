@@ -118,6 +118,41 @@ TEST_CASE("routing in kernels of its own and products by expert mark the ops of 
         CHECK(op.shape.heads == (op.role == Role::kExpertDown ? kSeparateWithBias : kSeparateKernels));
 }
 
+// Of dense layers: the one behind the MLP's first map and those that join the stream, of which the last one
+// of a stage has no sum of gradients behind it.
+TEST_CASE("gradients of biases of all maps are sums of their own, forward nothing says so") {
+  TrainingJob job = job_of_software();
+  job.model.gated = false, job.model.layer_norm = true;
+  const auto sums = [&](OpKind kind) {
+    int marked = 0;
+    Training training(job);
+    for (const Submission& submission : all_submissions(training))
+      for (const Op& op : submission.fragment->ops)
+        marked += op.kind == kind && op.shape.k < 2 && op.shape.heads == kSumsBias;
+    return marked / job.workload.num_microbatches(job.plan);
+  };
+  job.model.biases = Biases::kQkv;
+  job.model.attention = AttentionKind::kGqa;
+  job.model.head_dim = 16;
+  CHECK(sums(OpKind::kAdd) == 0);
+  CHECK(sums(OpKind::kActivationGrad) == 0);
+  job.model.biases = Biases::kAll;
+  CHECK(sums(OpKind::kActivationGrad) == job.model.layers);
+  CHECK(sums(OpKind::kAdd) >= 2 * job.model.layers - 2);
+  CHECK(sums(OpKind::kAdd) <= 2 * job.model.layers);
+  CHECK(sums(OpKind::kActivation) == 0);
+}
+
+TEST_CASE("experts that are modules of their own say which product takes slices and which writes them") {
+  TrainingJob job = small_job();
+  job.plan.expert_by_expert = job.plan.expert_modules = true;
+  Training training(job);
+  for (const Submission& submission : all_submissions(training))
+    for (const Op& op : submission.fragment->ops)
+      if (op.kind == OpKind::kGroupedGemm || op.kind == OpKind::kGroupedGemmDgrad)
+        CHECK(op.shape.heads == (op.role == Role::kExpertDown ? kWritesSlices : kTakesSlices));
+}
+
 TEST_CASE("rows that travel by the library's all-to-all are sorted again where a rank has several experts") {
   TrainingJob job = small_job();
   job.plan.exchange = Algorithm::kLibrary;

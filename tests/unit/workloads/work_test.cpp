@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <memory>
+
 #include "small_schedule.h"
 #include "workloads/schedule/work.h"
 
@@ -63,6 +65,23 @@ TEST_CASE("what a dispatch carries is as its algorithm has it") {
   REQUIRE(carried(Algorithm::kRing, 1, 0) == 64.0 * 2 * 64 / 2);
   for (const Algorithm once : {Algorithm::kAuto, Algorithm::kHierarchical})
     REQUIRE(carried(once, 1, 0) == sent_bytes(fragment.ops[1], fragment, 2, 0));
+}
+
+// Pairs of each sequence by itself: 65 sequences with the mean number of queries would have twice as many as
+// a prompt of 4,096 tokens beside 64 sequences with one query over 4,096 keys.
+TEST_CASE("attention over a batch counts the pairs of every sequence") {
+  Batch mixed;
+  mixed.sequences.push_back({.prompt = 4096, .count = 4096});
+  for (int i = 0; i < 64; ++i) mixed.sequences.push_back({.prompt = 4095, .past = 4095, .count = 1});
+  Fragment fragment;
+  fragment.batches.push_back(std::make_shared<const Batch>(mixed));
+  const Shape shape{
+      .m = 4160, .groups = 65, .heads = 8, .kv_heads = 8, .head_dim = 128, .v_dim = 128, .kv = 4096};
+  const double pairs = 4096.0 * 4097 / 2 + 64.0 * 4096;
+  for (const OpKind kind : {OpKind::kPagedAttention, OpKind::kAttention}) {
+    const Op op{.kind = kind, .batch = 0, .shape = shape};
+    REQUIRE(op_flops(op, fragment).value == Approx(2 * pairs * 8 * 256));
+  }
 }
 
 TEST_CASE("a member's expert ops have the rows that the route gives it") {

@@ -81,6 +81,21 @@ BatchPtr rows_only(std::int64_t rows, std::int64_t padding, int chunk) {
   return std::make_shared<const Batch>(maker.take());
 }
 
+// What a token chooses by popularity follows from its request: replicas whose tokens meet have requests of
+// their own.
+std::vector<BatchPtr> with_own_requests(const std::vector<BatchPtr>& batches) {
+  std::vector<BatchPtr> named;
+  std::int32_t first = 0;
+  for (const BatchPtr& batch : batches) {
+    Batch own = *batch;
+    for (BatchSequence& s : own.sequences)
+      if (s.request >= 0) s.request += first;
+    first += static_cast<std::int32_t>(own.sequences.size());
+    named.push_back(std::make_shared<const Batch>(std::move(own)));
+  }
+  return named;
+}
+
 }  // namespace
 
 Batch batch_of(const StepPoint& point, int drafts, int chunk) {
@@ -152,6 +167,9 @@ double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
       least, static_cast<std::int64_t>(std::llround(point.others * static_cast<double>(own->rows()))));
   batches.resize(plan.replicas(),
                  rows == own->rows() ? own : rows_only(rows, point.fillers * (1 + drafts), chunk));
+  const bool meet = plan.ranks_of_route() > plan.tp || plan.experts_apart();
+  if (meet && stacks_.front()->job.workload.popularity.kind != PopularityKind::kBalanced)
+    batches = with_own_requests(batches);
   const double seconds = this->seconds(batches, extras);
   Sides& sides = means_[point.prefill_tokens > 0];
   sides.sum += sides_;

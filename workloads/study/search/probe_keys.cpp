@@ -14,11 +14,12 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
   key += fmt::format("{} {} {} {} {} {} {} {} {} {}|", bit(p.gemm), bit(p.dispatch), bit(p.combine),
                      bit(p.exchange), bit(p.gradients), bit(p.optimizer_states), bit(p.master),
                      bit(p.keeps_master), bit(p.scaling), bit(p.fused_quantise));
+  if (p.keeps_history()) key += fmt::format("h{} {}|", bit(p.history_of_tensor_ranks), p.dp);
   key += fmt::format("{} {} {} {} {} {} {} {}|", bit(p.separate_accumulation), bit(p.loss),
                      bit(p.eager_elementwise), bit(p.separate_norm_grad), bit(p.separate_update),
                      bit(p.attention), bit(p.launch), p.fusions.size());
-  key += fmt::format("{} {} {} {}|", bit(p.separate_routing), bit(p.expert_by_expert), bit(p.clip > 0),
-                     bit(p.cut_messages));
+  key += fmt::format("{} {} {} {}|", bit(p.separate_routing), bit(p.expert_by_expert) + bit(p.expert_modules),
+                     bit(p.clip > 0), bit(p.cut_messages));
   key += fmt::format("{} {} {} {}|{} {} {} {} {}|", bit(p.recompute), p.recompute_layers, p.recompute_every,
                      bit(p.recompute_whole), bit(p.overlap_dispatch_combine), bit(p.overlap_tensor_gradients),
                      bit(p.overlap_two_batch), p.communication_sms, p.tensor_sms);
@@ -40,8 +41,9 @@ bool layers_stand_alone(const TrainingPlan& plan) {
 }
 
 std::string groups_key(const TrainingPlan& p) {
-  return fmt::format("{} {} {} {} {} {} {} {} {}", p.tp, p.dense_degree(), p.expert_tp, p.ep, p.cp, p.dp,
-                     p.pp, static_cast<int>(p.schedule), p.zero > 0 ? p.shard : 0);
+  const int sharers = !p.keeps_history() ? 0 : p.history_of_tensor_ranks ? 1 : 2;
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", p.tp, p.dense_degree(), p.expert_tp, p.ep, p.cp, p.dp,
+                     p.pp, static_cast<int>(p.schedule), p.zero > 0 ? p.shard : 0, sharers);
 }
 
 std::string stage_key(const Model& model, const StageSpec& spec) {

@@ -62,6 +62,12 @@ bool adds_bias_apart(const LayerWriter& writer, const Linear& linear) {
          writer.model().biases == Biases::kAll;
 }
 
+int kernels_of_experts(const LayerWriter& writer, const Linear& linear) {
+  const TrainingPlan& plan = writer.plan();
+  if (!plan.expert_modules) return plan.expert_by_expert ? kSeparateKernels : 0;
+  return linear.role == Role::kExpertDown ? kWritesSlices : kTakesSlices;
+}
+
 TensorId write_grouped(LayerWriter& writer, TensorId x, const Linear& linear, const MoeContext& moe) {
   const DType dtype = writer.expert_format().arithmetic;
   const TensorId operand = writer.quantised(x, dtype, !writer.adapters().any());
@@ -76,7 +82,7 @@ TensorId write_grouped(LayerWriter& writer, TensorId x, const Linear& linear, co
                            .n = out,
                            .k = in,
                            .groups = moe.local_experts,
-                           .heads = writer.plan().expert_by_expert ? kSeparateKernels : 0}};
+                           .heads = kernels_of_experts(writer, linear)}};
   Op op = alone;
   if (adds_bias_apart(writer, linear)) op.shape.heads = kSeparateWithBias;
   writer.emit(op, {operand, w}, {y});

@@ -154,7 +154,10 @@ TensorId Reverse::add_up(const std::vector<TensorId>& contributions, Role role) 
   for (std::size_t i = 1; i < contributions.size(); ++i) {
     const std::int64_t m = builder().tensor(sum).rows, n = builder().tensor(sum).columns;
     const TensorId next = builder().transient(m, n, DType::kBf16, builder().tensor(sum).role);
-    emit({.kind = OpKind::kAdd, .role = role, .shape = {.m = m, .n = n}}, {sum, contributions[i]}, {next});
+    // The stream's gradient is that of the bias of the block before.
+    const bool biased = role == Role::kResidual && trains_biases();
+    emit({.kind = OpKind::kAdd, .role = role, .shape = {.m = m, .n = n, .heads = biased ? kSumsBias : 0}},
+         {sum, contributions[i]}, {next});
     sum = next;
   }
   return sum;

@@ -91,6 +91,8 @@ class Reverse {
   bool leads_to_trained(const Op& op) const;
   bool trains_before() const;
   bool sees_share_of_tokens(TensorId forward_operand) const;
+  // Maps whose results go on with their biases: trained ones of a dense layer's.
+  bool trains_biases() const;
 
   std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs,
                     const std::vector<std::int32_t>& after = {});

@@ -162,7 +162,9 @@ void Reverse::reverse_activation(const Op& op) {
   std::vector<TensorId> inputs = {gradient(out(op, 0))}, outputs;
   for (int i = 0; i < op.num_inputs; ++i) inputs.push_back(value(in(op, i)));
   for (int i = 0; i < op.num_inputs; ++i) outputs.push_back(fresh_gradient(in(op, i)));
-  emit(like(op, OpKind::kActivationGrad), inputs, outputs);
+  Op back = like(op, OpKind::kActivationGrad);
+  if (op.role == Role::kGateUp && back.shape.heads == 0 && trains_biases()) back.shape.heads = kSumsBias;
+  emit(back, inputs, outputs);
   for (int i = 0; i < op.num_inputs; ++i) add_gradient(in(op, i), outputs[i]);
 }
 
@@ -319,6 +321,12 @@ void Reverse::send_gradient(const Op& op) {
   back.payload = op.payload;
   cut_message(back, plan(), stage_.shard.tensor);
   emit(back, {gradient(out(op, 0))}, {});
+}
+
+// Experts' biases are told with their products; adapters train none.
+bool Reverse::trains_biases() const {
+  return input_.model->biases == Biases::kAll && input_.model->experts.routed == 0 &&
+         !input_.workload->adapters.any();
 }
 
 }  // namespace moebius

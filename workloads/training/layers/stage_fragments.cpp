@@ -11,6 +11,7 @@
 #include "workloads/training/state/away_state.h"
 #include "workloads/training/state/optimizer.h"
 #include "workloads/training/state/sharding.h"
+#include "workloads/training/state/shared_scales.h"
 
 namespace moebius {
 namespace {
@@ -177,11 +178,13 @@ StageFragments FragmentStore::lower(const StageSpec& stage) {
     fragments.first_load = lower_load(input_, stage, forward, true).freeze_it();
   }
   if (input_.workload->forward_only) {
+    share_magnitudes(*input_.plan, Phase::kForward, forward.builder);
     fragments.forward = freeze(forward.builder, {});
     return fragments;
   }
   if (has_whole_backward(input_.plan->schedule)) lower_whole(stage, forward, fragments);
   if (has_split_backward(input_.plan->schedule)) lower_split(stage, forward, fragments);
+  share_magnitudes(*input_.plan, Phase::kForward, forward.builder);
   if (input_.plan->overlap_weights) {
     FragmentBuilder first = forward.builder;
     const bool adapters = input_.workload->adapters.any();
@@ -235,11 +238,13 @@ void FragmentStore::lower_whole(const StageSpec& stage, ForwardPass& forward, St
   BackwardPass backward = lower_backward(input_, stage, forward, "backward",
                                          each ? BackwardOptions{.after_block = reduce} : BackwardOptions{});
   if (each) write_gradient_reduction(backward.builder, input_, backward.parameters, true);
+  share_magnitudes(*input_.plan, Phase::kBackward, backward.builder);
   fragments.parameters = backward.parameters;
   if (sums_beside_passes(*input_.plan)) {
     BackwardPass last = lower_backward(input_, stage, forward, "last backward", {.after_block = reduce});
     // What several stages of a rank may share waits for all of them.
     write_gradient_reduction(last.builder, input_, last.parameters, placement_.chunks() == 1);
+    share_magnitudes(*input_.plan, Phase::kBackward, last.builder);
     fragments.parameters = last.parameters;
     fragments.last_backward = freeze(last.builder, away_of(forward));
   }
@@ -268,6 +273,7 @@ void FragmentStore::lower_split(const StageSpec& stage, ForwardPass& forward, St
     fragments.parameters = last.parameters;
     fragments.last_weights = freeze(*last.weights, away_of(forward));
   }
+  share_magnitudes(*input_.plan, Phase::kBackward, backward.builder);
   fragments.inputs = freeze(backward.builder, away_of(forward));
   fragments.weights = freeze(*backward.weights, away_of(forward));
   if (!fragments.last_weights) fragments.last_weights = fragments.weights;

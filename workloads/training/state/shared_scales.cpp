@@ -1,8 +1,21 @@
 #include "workloads/training/state/shared_scales.h"
 
+#include <algorithm>
+
 #include "workloads/training/state/sharding.h"
 
 namespace moebius {
+namespace {
+
+// Input, weight and result forward; back the gradients of result and input.
+std::int64_t magnitudes_of(const Op& op) {
+  if (op.dtype != DType::kFp8) return 0;
+  const std::int64_t matrices = std::max(1, op.shape.groups);
+  if (op.kind == OpKind::kGemm || op.kind == OpKind::kGroupedGemm) return 3 * matrices;
+  return op.kind == OpKind::kGemmDgrad || op.kind == OpKind::kGroupedGemmDgrad ? 2 * matrices : 0;
+}
+
+}  // namespace
 
 std::int32_t quantise_weight(FragmentBuilder& builder, TensorId half, TensorId weight, std::int32_t ways,
                              const std::vector<std::int32_t>& after) {
@@ -58,6 +71,27 @@ void SharedScales::write(const std::vector<Shard>& shards, bool expert) {
     cast.dtype = DType::kFp8;
     builder_.emit(cast, {shard.half, largest}, {builder_.add(shard_of(shard.weight, plan_))});
   }
+}
+
+void share_magnitudes(const TrainingPlan& plan, Phase phase, FragmentBuilder& builder) {
+  const int sharers = plan.tp * plan.cp * (plan.history_of_tensor_ranks ? 1 : plan.dp);
+  if (!plan.keeps_history() || sharers == 1) return;
+  std::int64_t count = 0;
+  for (const Op& op : builder.fragment().ops) count += magnitudes_of(op);
+  if (count == 0) return;
+  builder.phase = phase;
+  builder.layer = builder.fragment().ops.back().layer;  // of its stretch, where state is brought and put back
+  const TensorId largest = builder.transient(count, 1, DType::kFp32, Role::kDense);
+  // The call is not asynchronous: what computes next waits for it.
+  builder.emit({.kind = OpKind::kAllReduce,
+                .dtype = DType::kFp32,
+                .lane = Lane::kCompute,
+                .role = Role::kDense,
+                .group = GroupRole::kScales,
+                .match = builder.next_match(),
+                .shape = {.m = count, .n = 1},
+                .payload = builder.tensor(largest).bytes()},
+               {}, {largest});
 }
 
 }  // namespace moebius

@@ -38,4 +38,9 @@ class SharedScales {
   std::vector<Shard> shards_[2];  // of experts the second
 };
 
+// Delayed scaling (Scaling::kHistory): what a pass found of the magnitudes of its FP8 products' tensors,
+// three of a product forward and two back, is made that of all who share the scales before the next pass
+// begins (Transformer Engine, reduce_and_update_fp8_tensors: at the end of fp8_autocast and of the way back).
+void share_magnitudes(const TrainingPlan& plan, Phase phase, FragmentBuilder& builder);
+
 }  // namespace moebius
