@@ -29,9 +29,14 @@ struct JobRun {
   JobRun(const ClusterJob& spec, const CheckpointPlan& plan, const CheckpointCosts& its_costs, Time interval)
       : job(&spec), progress(plan, its_costs, interval), costs(its_costs) {}
 
-  // Where it goes on: work from before the first wrong results is right. From there they are made again only
-  // by a node that is still among its own: a restart is enough where the fault is of none.
+  // Where it goes on: a restart is enough where the fault is of no node. Else a slow node is slow as before;
+  // of wrong results work from before the first is right, and from there they are made again only by a node
+  // that is still among its own.
   void judge(const FailureKind& kind) {
+    if (kind.effect == FailureEffect::kSlow && kind.nodes == 0) {
+      bad = false;
+      progress.set_costs(costs, progress.course().interval, 1);
+    }
     if (kind.effect != FailureEffect::kSilent) return;
     const bool stays = kind.nodes > 0 && bad_node >= 0;
     bad = stays || progress.done() > wrong_from;

@@ -124,7 +124,8 @@ void tell_missing_column(const Study& study, const std::string& report) {
 SweepCourse sweep(const SweepRequest& request, ResultsFile& results) {
   const Study& study = request.study;
   SweepCourse course;
-  course.study = results.begin_study(study.name, study.file, request.means, study.points(),
+  const std::string means = request.means + (request.data.empty() ? "" : " data " + request.data);
+  course.study = results.begin_study(study.name, study.file, means, study.points(),
                                      [&](std::int64_t index) { return row_of(request, index); });
   const std::vector<std::int64_t> missing = results.missing(course.study, request.retry);
   std::vector<std::string> keys(study.points());

@@ -22,7 +22,8 @@ struct SweepCompanions {
 struct SweepRequest {
   const Study& study;
   std::string means;      // see key_of()
-  std::string data_mark;  // of catalogs added to the program's
+  std::string data;       // the folder of catalogs added to the program's, as it was named; empty: none
+  std::string data_mark;  // what these say, wherever they lie
   RunPoint run;
   int workers = 1;     // processes on this machine
   bool retry = false;  // points that failed before

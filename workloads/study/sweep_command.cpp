@@ -82,9 +82,14 @@ int run(const SweepArguments& arguments, const ChosenExecutor& executor, const S
   const auto point = [&](const Document& scenario) {
     return quiet_report(scenario, library, executor.start);
   };
-  const std::string means = executor.means() + (executor.data->empty() ? "" : " data " + *executor.data);
-  const SweepRequest request{
-      study, means, data_mark(*executor.data), point, arguments.worker_count(), arguments.retry, companions};
+  const SweepRequest request{.study = study,
+                             .means = executor.means(),
+                             .data = *executor.data,
+                             .data_mark = data_mark(*executor.data),
+                             .run = point,
+                             .workers = arguments.worker_count(),
+                             .retry = arguments.retry,
+                             .companions = companions};
   if (companions.self == 0) return run_first(arguments, request, library);
   work_for_first(request);
   return 0;

@@ -166,6 +166,18 @@ TEST_CASE("a slow node that breaks is not slow any more") {
   CHECK(only_job(slow).of(TimeItem::kSlowed).seconds() == Approx(1800).epsilon(0.04));
 }
 
+// Slow for an hour; then it is started again, whatever for, which is enough: half of some 59 minutes.
+TEST_CASE("software that is slow is not slow any more after a restart") {
+  ClusterPlan slow = plan();
+  slow.faults.push_back({.name = "slow", .effect = FailureEffect::kSlow, .nodes = 0, .slow_factor = 2});
+  slow.detection.slow.mean = {50 * kHour.ns};
+  slow.trace = {{{10 * kHour.ns}, 2, 2}, {{11 * kHour.ns}, 2, 1}};
+  const JobCourse course = only_job(slow);
+  CHECK(course.of(TimeItem::kSlowed).seconds() == Approx(1800).epsilon(0.04));
+  CHECK(course.total() == 2);
+  CHECK(sum(course) == Time{100 * kHour.ns});
+}
+
 // Once in 11 hours: one after the last was found, 10 hours after it came. 22,000 hours: 2,000 and some 60
 // around it. When the work is done nobody looks any more.
 TEST_CASE("a job's own software is slow once at a time") {

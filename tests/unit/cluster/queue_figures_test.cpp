@@ -75,6 +75,20 @@ TEST_CASE("a service on a slow node makes fewer tokens until that is found") {
   CHECK(setting.run().jobs[0].tokens == Approx(5 * 3600 - 70 + 5 * 3600 / 2.0));
 }
 
+// Half as fast from 5 h on; at 6 h something else starts it again, which is enough. Starting: 70 s each time.
+TEST_CASE("a service whose software is slow is not slow any more after a restart") {
+  QueueSetting setting;
+  add_service(setting);
+  setting.cluster.faults = {
+      {.name = "slow", .effect = FailureEffect::kSlow, .nodes = 0, .slow_factor = 2},
+      {.name = "crash", .nodes = 0}};
+  setting.cluster.detection.slow.mean = kHour * 100;
+  setting.cluster.trace = {{.time = kHour * 5, .node = 0, .kind = 0},
+                           {.time = kHour * 6, .node = 0, .kind = 1}};
+  setting.add(2, 0, {}, kHour * 10);
+  CHECK(setting.run().jobs[0].tokens == Approx(5 * 3600 - 70 + 3600 / 2.0 + 4 * 3600 - 70));
+}
+
 // All cards of the first pool are taken; the second is half as fast again, so that one replica's demand asks
 // for two there.
 TEST_CASE("no more is allocated than is attainable where replicas stand on slower chips") {

@@ -161,6 +161,17 @@ TEST_CASE("a job takes the smallest place that holds it") {
   CHECK(orders[1].devices[0] / 4 == orders[1].devices[3] / 4);
 }
 
+// Half of a node and a whole one: packed, the whole one comes first. Both units of 1 fill the places alike.
+TEST_CASE("different orders of devices are listed once and those of ascending ones ascend") {
+  const Fabric fabric = small_fabric(8);
+  const Devices free{1, 2, 3};
+  const auto orders = device_orders(fabric, free, 3, {1});
+  REQUIRE(orders.size() == 2);
+  CHECK(orders[0].devices == Devices{1, 2, 3});
+  CHECK(orders[1].how == "fewest places");
+  CHECK(orders[1].devices == Devices{2, 3, 1});
+}
+
 TEST_CASE("on fragmented clusters what is found is estimated no slower than naive") {
   const Library library("");
   for (std::uint64_t seed = 21; seed < 24; ++seed) {

@@ -17,6 +17,7 @@
 #include "workloads/job.h"
 #include "workloads/study/results_file.h"
 #include "workloads/study/study_points.h"
+#include "workloads/study/sweep.h"
 
 namespace moebius {
 namespace {
@@ -115,6 +116,22 @@ TEST_CASE("what a folder of data says is told by its contents") {
   CHECK(data_mark(scratch.path("a")) != data_mark(scratch.path("b")));
   scratch.write("a/profiles/own.json", "3");
   CHECK(data_mark(scratch.path("a")) != data_mark(scratch.path("b")));
+}
+
+TEST_CASE("what was carried out with a folder of data is not carried out again after it has moved") {
+  const Files files;
+  const Study study = files.study(R"("vary": {"/workload/bytes": ["2 MB", "3 MB"]})");
+  ResultsFile results(files.path("r.sqlite"));
+  SweepRequest request{.study = study,
+                       .means = "sim fluid",
+                       .data = "a",
+                       .data_mark = " data 1",
+                       .run = [](const Document&) { return std::string(R"({"time": 1})"); }};
+  CHECK(sweep(request, results).carried == 2);
+  request.data = "b";
+  CHECK(sweep(request, results).carried == 0);
+  request.data_mark = " data 2";
+  CHECK(sweep(request, results).carried == 2);
 }
 
 // Four numbers from 1 to 4, one draw in each quarter.

@@ -68,10 +68,12 @@ void QueueRun::lose_bad(QueuedRun& run) {
   run.bad = run.bad && run.progress && in_.cluster.faults[run.bad_kind].effect == FailureEffect::kSilent;
 }
 
-// Where it goes on: work from before the first wrong results is right. From there they are made again only by
-// a node that it still has: a restart is enough where the fault is of none.
+// Where it goes on: a restart is enough where the fault is of no node. Else a slow node is slow as before; of
+// wrong results work from before the first is right, and from there they are made again only by a node that
+// it still has.
 void QueueRun::judge(QueuedRun& run) {
   const FailureKind& kind = in_.cluster.faults[run.bad_kind];
+  if (kind.effect == FailureEffect::kSlow && kind.nodes == 0) run.bad = false, run.slow = 1;
   if (kind.effect != FailureEffect::kSilent || !run.progress) return;
   const auto stands = [&](const NodeCards& held) { return held.node == run.bad_node; };
   const bool stays = kind.nodes > 0 && std::any_of(run.nodes.begin(), run.nodes.end(), stands);

@@ -74,8 +74,9 @@ std::vector<DeviceOrder> device_orders(const Fabric& fabric, const Devices& free
     DeviceOrder packed{unit > 1 ? fmt::format("fewest places, {} of a node together", unit) : "fewest places",
                        {}};
     take(fabric, devices, 0, ranks, packed.devices);
-    add({packed.how + ", ascending", packed.devices});
-    std::sort(orders.back().devices.begin(), orders.back().devices.end());
+    DeviceOrder ascending{packed.how + ", ascending", packed.devices};
+    std::sort(ascending.devices.begin(), ascending.devices.end());
+    add(std::move(ascending));
     add(std::move(packed));
   }
   return orders;
