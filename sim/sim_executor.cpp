@@ -122,7 +122,8 @@ std::unique_ptr<SimExecutor> make_sim_executor(const Cluster& cluster, const Lay
   if (options.meter) options.meter->open(cluster, layout, parts.plans->wires(), sharing_of(options.detail));
   parts.network = make_metered_network(make_network(options, cluster, *parts.plans, simgrid), options.meter);
   if (options.faults && !options.faults->empty()) add_faults(parts, cluster, recorder, options);
-  if (recorder.options().counters.ns > 0)
+  const bool samples = recorder.options().counters.ns > 0 && recorder.options().detail != Detail::kNone;
+  if (samples)
     parts.counters = std::make_unique<NetworkCounters>(parts.plans->wires(), *parts.network, recorder,
                                                        recorder.options().counters);
   parts.machine = std::make_unique<Machine>(MachineParts{cluster, layout, std::move(cost_per_pool), recorder,

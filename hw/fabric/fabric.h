@@ -214,6 +214,9 @@ class Fabric {
   void route(int from, int to, std::vector<WireId>& wires, RailChange change = RailChange::kInNode) const;
   // A device's own wire of a kind that devices have (scale-up or NIC, out or in).
   WireId own_wire(WireKind kind, int device) const;
+  // Of a kScaleUpPair, by its index: whose link it is, and the peer's place in the node.
+  int device_of_pair(std::int32_t index) const { return index / mesh_stride_; }
+  int peer_of_pair(std::int32_t index) const { return index % mesh_stride_; }
   bool reduces(int device) const { return pools_[site_of(device).pool].reduces; }
   bool forwards(int device) const { return pools_[site_of(device).pool].forwards; }
   ByteRate capacity(WireId wire) const;  // achieved payload rate

@@ -57,7 +57,7 @@ struct PagedAttention {
 void paged_attention(Stream stream, const PagedAttention& attention, const Operand& partial,
                      const Operand& o);
 
-// Keys are the last head_dim columns of the cache's rows; scores behind the query's own position stay.
+// Keys are the last head_dim columns of the cache's rows; scores behind the query's own position are 0.
 void index_scores(Stream stream, const PagedAttention& of, const Operand& weights, const Operand& scores);
 // chosen[rows, k] of scores[rows, .]: ascending positions, -1 behind them; the first of equals.
 void top_keys(Stream stream, const Operand& scores, const std::int32_t* positions, const Operand& chosen);

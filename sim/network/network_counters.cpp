@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -22,22 +23,25 @@ void NetworkCounters::before(Time to) {
   }
 }
 
+// `name` is called for once: most wires keep their share from sample to sample.
+template <class Name>
+void NetworkCounters::tell(Counter& counter, const Name& name, double value) {
+  if (std::abs(value - counter.value) < kSame) return;
+  if (counter.id < 0) counter.id = recorder_.counter_named(name());
+  counter.value = value;
+  recorder_.counter(0, counter.id, begin_, value);
+}
+
 void NetworkCounters::finish(Time end) {
   before(end);
   if (begin_ < end) sample(end);
   // From here nothing is under way.
-  for (Counter& wire : wires_) tell(wire, "", 0);
+  const auto told_before = [] { return std::string(); };  // who never had a value has none to end
+  for (Counter& wire : wires_) tell(wire, told_before, 0);
   for (Tier& tier : tiers_) {
-    tell(tier.mean, "", 0);
-    tell(tier.max, "", 0);
+    tell(tier.mean, told_before, 0);
+    tell(tier.max, told_before, 0);
   }
-}
-
-void NetworkCounters::tell(Counter& counter, const std::string& name, double value) {
-  if (std::abs(value - counter.value) < kSame) return;
-  if (counter.id < 0) counter.id = recorder_.counter_named(name);
-  counter.value = value;
-  recorder_.counter(0, counter.id, begin_, value);
 }
 
 void NetworkCounters::sample(Time until) {
@@ -50,7 +54,7 @@ void NetworkCounters::sample(Time until) {
     const double share = (carried - carried_[wire]) / (table_.capacity(wire) * seconds);
     carried_[wire] = carried;
     if (carried <= 0) continue;
-    tell(wires_[wire], fmt::format("wire {}", table_.name(wire)), share);
+    tell(wires_[wire], [&] { return fmt::format("wire {}", table_.name(wire)); }, share);
     Tier& tier = tiers_[table_.kind(wire)];
     tier.sum += share;
     tier.most = std::max(tier.most, share);
@@ -59,9 +63,9 @@ void NetworkCounters::sample(Time until) {
   for (std::size_t kind = 0; kind < tiers_.size(); ++kind) {
     Tier& tier = tiers_[kind];
     if (tier.wires == 0) continue;
-    tell(tier.mean, fmt::format("tier {} mean", wire_kind_name(static_cast<int>(kind))),
-         tier.sum / tier.wires);
-    tell(tier.max, fmt::format("tier {} max", wire_kind_name(static_cast<int>(kind))), tier.most);
+    const std::string_view name = wire_kind_name(static_cast<int>(kind));
+    tell(tier.mean, [&] { return fmt::format("tier {} mean", name); }, tier.sum / tier.wires);
+    tell(tier.max, [&] { return fmt::format("tier {} max", name); }, tier.most);
   }
   begin_ = until;
 }

@@ -40,7 +40,8 @@ class NetworkCounters {
   };
 
   void sample(Time until);
-  void tell(Counter& counter, const std::string& name, double value);
+  template <class Name>
+  void tell(Counter& counter, const Name& name, double value);
 
   const WireTable& table_;
   Network& network_;

@@ -18,6 +18,7 @@ class StandIns {
   bool folded() const { return folded_; }
   // The device itself where its rank represents a class or where it holds none.
   int of(int device) const { return of_device_[device]; }
+  bool holds_rank(int device) const { return of_device_[device] != device || devices_[device] > 0; }
   // So many wires are simulated as this one: of a device, its NIC, or the memory of its host, but where
   // messages go through that. What belongs to no device is simulated by itself.
   double times(WireId wire) const;

@@ -43,7 +43,7 @@ void StepBuilder::account_for_members(const Traffic& traffic, const GroupSites& 
     sums[at].bytes += load.bytes / load.times;
     sums[at].most = std::max(sums[at].most, load.bytes);
   }
-  const double alike = sums.empty() ? 0 : steps_alike(traffic, group, sites_.layout());
+  const double alike = steps_alike(traffic, group, sites_.layout());
   bool differ = false;
   for (Sum& sum : sums) {
     const int kind = table_.kind(sum.stand_in);
@@ -65,6 +65,22 @@ void StepBuilder::account_for_members(const Traffic& traffic, const GroupSites& 
     step.members = std::make_shared<const std::vector<MemberLoad>>(std::move(members));
   }
   for (const Sum& sum : sums) folded_at_[sum.stand_in] = -1;
+  account_for_meshes(alike, step);
+}
+
+// Which nodes' links between peers are simulated hangs on the group. What those of the groups like this one
+// carry comes to their account, and off it where the busiest is sought.
+void StepBuilder::account_for_meshes(double alike, Step& step) const {
+  std::vector<MemberLoad> members;
+  for (const Load& load : loads_) {
+    if (table_.kind(load.wire) != static_cast<int>(WireKind::kScaleUpPair) || alike <= 1) continue;
+    const double others = load.bytes * (alike - 1);
+    step.passed.push_back({load.wire, others});
+    members.push_back({load.wire, load.wire, -others});
+  }
+  if (members.empty()) return;
+  if (step.members) members.insert(members.end(), step.members->begin(), step.members->end());
+  step.members = std::make_shared<const std::vector<MemberLoad>>(std::move(members));
 }
 
 }  // namespace moebius

@@ -71,6 +71,8 @@ TEST_CASE("the machine of virtual ranks executes what is simulated, and the diff
   INFO(to_text(result));
   CHECK(result.same());
   CHECK(result.repeatable);
+  CHECK(result.numbers == "losses");
+  CHECK_THAT(to_text(result), Catch::Matchers::Contains("; losses equal\n"));
   CHECK(result.executions == 3);
   CHECK(result.executor == "host");
   CHECK(result.comparable());
@@ -160,6 +162,14 @@ TEST_CASE("ranks that the host does not hold are refused before anything is meas
   CHECK(refused.exit_code == 1);
   CHECK_THAT(refused.err, Catch::Matchers::Contains("the 64 ranks hold"));
   CHECK(refused.out.empty());
+}
+
+TEST_CASE("executions of a service are compared by its answers") {
+  const auto run = test::run_moebius("crosscheck " + std::string(MOEBIUS_SOURCE_DIR) +
+                                     "/scenarios/smoke/serve-small.json");
+  INFO(run.err);
+  CHECK(run.exit_code == 0);
+  CHECK_THAT(run.out, Catch::Matchers::Contains("; answers equal\n"));
 }
 
 TEST_CASE("a profile of another device is refused by crosscheck through the binary") {

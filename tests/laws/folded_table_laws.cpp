@@ -20,9 +20,10 @@ struct UnevenRun {
   NetworkUse use;
 };
 
-UnevenRun run_uneven(const FoldedPlan& plan, int devices_per_nic, std::uint64_t seed, bool fold) {
+UnevenRun run_uneven(const FoldedPlan& plan, int devices_per_nic, std::uint64_t seed, bool fold,
+                     ScaleUp scale_up = ScaleUp::kSwitch) {
   constexpr int kNodes = 8;
-  Cluster cluster = make_cluster({.nodes = kNodes, .per_node = 4, .nic = 1e9});
+  Cluster cluster = make_cluster({.nodes = kNodes, .per_node = 4, .nic = 1e9, .scale_up = scale_up});
   if (devices_per_nic > 1) {
     FabricSpec spec = cluster.fabric.spec();
     spec.rails = 4 / devices_per_nic;
@@ -86,5 +87,22 @@ TEST_CASE("a folded run with uneven experts carries on each tier what an unfolde
         CHECK(imbalance.at(tier) > 1.02);
       }
     }
+  }
+}
+
+// Links of a mesh are those of two devices, and no device's stand for them: of the group that is simulated
+// some nodes have all, others those of rings between nodes alone.
+TEST_CASE("a folded run counts the links of a full mesh for all groups that one stands for") {
+  for (const FoldedPlan& plan : {FoldedPlan{1, 4, 1}, FoldedPlan{2, 4, 1}, FoldedPlan{1, 8, 1}}) {
+    INFO("pp " << plan.pp << ", ep " << plan.ep);
+    const UnevenRun folded = run_uneven(plan, 1, 1, true, ScaleUp::kFullMesh),
+                    unfolded = run_uneven(plan, 1, 1, false, ScaleUp::kFullMesh);
+    CHECK(folded.use.folded);
+    const TierUse &pairs = tier_named(folded.use, "scale-up pair"),
+                  &all = tier_named(unfolded.use, "scale-up pair");
+    CHECK(pairs.ports == all.ports);
+    CHECK(pairs.bytes == Approx(all.bytes).epsilon(0.01));
+    CHECK(pairs.capacity == Approx(all.capacity));
+    CHECK(pairs.longest == Approx(all.longest).epsilon(0.01));
   }
 }

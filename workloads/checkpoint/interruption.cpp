@@ -15,6 +15,7 @@ void note(int) {
 }  // namespace
 
 Interruption::Interruption() {
+  before_ = interrupted;
   interrupted = 0;
   struct sigaction action {};
   action.sa_handler = note;
@@ -23,6 +24,7 @@ Interruption::Interruption() {
 }
 
 Interruption::~Interruption() {
+  if (before_ != 0) interrupted = before_;  // one inside another leaves to that what was meant for it
   if (ignored != 0) return;
   sigaction(SIGINT, &interrupt_, nullptr);
   sigaction(SIGTERM, &terminate_, nullptr);

@@ -9,7 +9,7 @@ namespace moebius {
 class Interruption {
  public:
   Interruption();   // SIGINT and SIGTERM are noted from here
-  ~Interruption();  // and do again what they did before
+  ~Interruption();  // and do again what they did before; what came before this one has come again
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
@@ -19,6 +19,7 @@ class Interruption {
   void check() const;  // run_error when one came
 
  private:
+  std::sig_atomic_t before_ = 0;  // whether one had come
   struct sigaction interrupt_ {};
   struct sigaction terminate_ {};
 };

@@ -69,9 +69,13 @@ class Executions {
   void run() {
     for (int i = 0; i < request_.executions; ++i) once(i == 0);
     result_.executions = request_.executions;
-    result_.executor = outcomes_.front().report.facts.executor;
-    for (const Outcome& outcome : outcomes_)
-      if (outcome.report.facts.losses != outcomes_.front().report.facts.losses) result_.repeatable = false;
+    const RunFacts& first = outcomes_.front().report.facts;
+    result_.executor = first.executor;
+    result_.numbers = !first.losses.empty() ? "losses" : !first.tokens.empty() ? "answers" : "";
+    for (const Outcome& outcome : outcomes_) {
+      const RunFacts& facts = outcome.report.facts;
+      if (facts.losses != first.losses || facts.tokens != first.tokens) result_.repeatable = false;
+    }
   }
 
   // What stands for all of them.

@@ -40,7 +40,8 @@ struct Crosscheck {
   std::string machine;             // that was simulated, as a sentence; empty: the scenario's own
   int executions = 0;
   std::string warm_up;     // what went before each; empty: nothing
-  bool repeatable = true;  // all executions computed the same losses
+  std::string numbers;     // that executions are compared by: "losses", "answers"; empty: they have none
+  bool repeatable = true;  // all of them computed the same ones
   Comparison comparison;   // a: simulated, b: executed, which errors are shares of
   std::vector<GroupBytes> groups;
   std::optional<PathDifference> paths;  // where ops and order agree

@@ -16,6 +16,12 @@ std::string goal_text(std::string_view what, double error, double limit) {
                      error <= limit ? "goal met" : "goal missed");
 }
 
+// "; losses equal"
+std::string numbers_text(const Crosscheck& result) {
+  if (result.numbers.empty()) return "";
+  return fmt::format("; {} {}", result.numbers, result.repeatable ? "equal" : "DIFFER");
+}
+
 std::string times_text(const Crosscheck& result) {
   if (!result.comparable())
     return fmt::format(
@@ -37,10 +43,10 @@ std::string to_text(const Crosscheck& result) {
   const auto out = std::back_inserter(text);
   if (result.paths) fmt::format_to(out, "\n{}", to_text(*result.paths));
   fmt::format_to(out, "\n{}\n", to_text(result.groups));
-  fmt::format_to(out, "executed {} times{}: {}; losses {}\n", result.executions,
+  fmt::format_to(out, "executed {} times{}: {}{}\n", result.executions,
                  result.warm_up.empty() ? "" : fmt::format(", each after {} that warms up", result.warm_up),
                  result.executor == "cuda" ? "the run of the median makespan" : "the median of each op",
-                 result.repeatable ? "equal" : "DIFFER");
+                 numbers_text(result));
   text += times_text(result);
   if (result.loop) fmt::format_to(out, "\n{}\n", to_text(*result.loop));
   fmt::format_to(out, "{}: ops, order and bytes {}\n", result.scenario, result.same() ? "agree" : "differ");

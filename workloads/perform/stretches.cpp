@@ -36,7 +36,7 @@ bool Stretches::go_on() {
   if (!interruption_) return false;
   const int done = job_.training->steps_begun();
   TrainingWorkload& work = job_.scenario.training;
-  const bool interrupted = stops();  // saving notes its own interruptions, and forgets this one
+  const bool interrupted = stops();  // what comes from here on, before files are written, counts after them
   // Each process is told, some when all have stopped: that must end neither one of them nor the writing.
   if (interrupted && engine_.stops) Interruption::ignore_more();
   engine_.save(done);

@@ -10,6 +10,7 @@
 
 #include "hw/document.h"
 #include "hw/reader.h"
+#include "workloads/report/run_directory.h"
 
 namespace moebius {
 namespace {
@@ -117,7 +118,7 @@ std::string chart(const LossComparison& both, std::span<const double> a, std::sp
 }  // namespace
 
 LossCurve loss_curve(const std::string& run) {
-  const std::filesystem::path report = std::filesystem::path(run) / "report.json";
+  const std::filesystem::path report = report_file(run);
   std::error_code error;
   if (!std::filesystem::is_regular_file(report, error)) return {};
   const Document document = load_document(report.string());

@@ -13,7 +13,8 @@ struct LossCurve {
   std::vector<double> losses;  // by step from there on; empty: the run computed no numbers
 };
 
-// Of a run's directory, from its report.json; empty when there is none (a timeline alone, a simulation).
+// Of a run's directory or timeline, from its report.json; empty when there is none (a timeline alone, a
+// simulation).
 // input_error for a report that is damaged.
 LossCurve loss_curve(const std::string& run);
 

@@ -9,6 +9,7 @@
 #include "hw/file_bytes.h"
 #include "hw/units.h"
 #include "workloads/report/report.h"
+#include "workloads/report/run_directory.h"
 
 namespace moebius {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 constexpr std::array kTimes = {"collective.time_s", "step_time_s", "run_time_s"};
 
 std::string json_of(const std::string& run) {
-  const std::filesystem::path file = std::filesystem::path(run) / "report.json";
+  const std::filesystem::path file = report_file(run);
   std::error_code error;
   if (!std::filesystem::is_regular_file(file, error)) return "";
   const FileBytes bytes(file.string());

@@ -167,6 +167,12 @@ std::string timeline_path(const std::string& run) {
   return timeline.string();
 }
 
+std::string report_file(const std::string& run) {
+  std::error_code error;
+  const fs::path path(run);
+  return ((fs::is_regular_file(path, error) ? path.parent_path() : path) / "report.json").string();
+}
+
 std::vector<std::string> files_of_run(const std::string& run) {
   const fs::path timeline(timeline_path(run));
   std::vector<std::string> files{timeline.string()};

@@ -80,6 +80,9 @@ class RunDirectory {
 // The timeline of a run, given as its directory or as the file itself; input_error when there is none.
 std::string timeline_path(const std::string& run);
 
+// Its report.json, given as either, whether it is there or not.
+std::string report_file(const std::string& run);
+
 // Files of that run's directory, whether they are there or not: what other commands must not write over.
 std::vector<std::string> files_of_run(const std::string& run);
 

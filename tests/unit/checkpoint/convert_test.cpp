@@ -5,6 +5,7 @@
 #include "tests/process.h"
 #include "tests/unit/checkpoint/small_checkpoint.h"
 #include "workloads/checkpoint/checkpoint_writer.h"
+#include "workloads/checkpoint/interruption.h"
 #include "workloads/checkpoint/new_directory.h"
 
 #include <csignal>
@@ -316,6 +317,19 @@ TEST_CASE("an interrupted writing without a journal leaves nothing behind") {
   CHECK_THROWS_WITH(write_checkpoint({.directory = scratch.path("out")}, index, read),
                     "interrupted: nothing was written");
   CHECK(fs::is_empty(scratch.path("")));
+}
+
+TEST_CASE("a run that was interrupted before its checkpoint is written knows it afterwards") {
+  const Scratch scratch;
+  CheckpointIndex index;
+  index.files = {"model.safetensors"};
+  index.weights["a"] = {.type = StoredType::kBf16, .shape = {2, 2}, .axis = 0, .shards = {{0, 0, 2}}};
+  const Interruption of_run;
+  std::raise(SIGINT);
+  write_checkpoint({.directory = scratch.path("out")}, index,
+                   [](const std::string&, const Region&) { return Bytes(8); });
+  CHECK(fs::exists(scratch.path("out/model.safetensors")));
+  CHECK(of_run.came());
 }
 
 }  // namespace moebius::test

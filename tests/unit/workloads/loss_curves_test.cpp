@@ -65,6 +65,8 @@ TEST_CASE("losses come from a run's report, and a damaged one is told") {
   scratch.write("report.json", R"({"loss": [3.5, 2], "first_step": 7})");
   CHECK(loss_curve(run).losses == std::vector<double>{3.5, 2});
   CHECK(loss_curve(run).first_step == 7);
+  scratch.write("timeline.mtl", "");  // a run may be named by it
+  CHECK(loss_curve(scratch.path("timeline.mtl")).losses == std::vector<double>{3.5, 2});
   scratch.write("report.json", R"({"loss": [3.5, "low"]})");
   CHECK_THROWS_WITH(loss_curve(run), Catch::Contains("/loss: expected a loss, found \"low\""));
   scratch.write("report.json", R"({"loss": [1], "first_step": -1})");

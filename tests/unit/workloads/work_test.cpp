@@ -71,8 +71,9 @@ TEST_CASE("what a dispatch carries is as its algorithm has it") {
 // a prompt of 4,096 tokens beside 64 sequences with one query over 4,096 keys.
 TEST_CASE("attention over a batch counts the pairs of every sequence") {
   Batch mixed;
-  mixed.sequences.push_back({.prompt = 4096, .count = 4096});
-  for (int i = 0; i < 64; ++i) mixed.sequences.push_back({.prompt = 4095, .past = 4095, .count = 1});
+  mixed.sequences.push_back({.prompt = 4096, .count = 4096, .pages = {}});
+  for (int i = 0; i < 64; ++i)
+    mixed.sequences.push_back({.prompt = 4095, .past = 4095, .count = 1, .pages = {}});
   Fragment fragment;
   fragment.batches.push_back(std::make_shared<const Batch>(mixed));
   const Shape shape{
