@@ -97,7 +97,7 @@ TEST_CASE("adapters have a rank and matrices of the model beside which they stan
        {"/plan/tp/dense", "2",
         R"(/plan/tp/dense: adapters are cut by one tensor-parallel degree: with /workload/lora expected that of attention, 1, found 2)"}});
   CHECK(refusal(kRows, "/workload/job", "scoring") ==
-        "s.json:21: /workload/lora/rank: job \"scoring\" trains nothing: expected 0, found 8");
+        "s.json:20: /workload/lora/rank: job \"scoring\" trains nothing: expected 0, found 8");
   CHECK(refusal(kRows, "/workload/lora/rank", "0").empty());
 }
 
