@@ -5,6 +5,7 @@
 
 #include "workloads/listing/table_text.h"
 #include "workloads/report/number_text.h"
+#include "workloads/report/wrapped_text.h"
 #include "workloads/study/placement/placement_study.h"
 #include "workloads/training/rank_placement.h"
 
@@ -67,10 +68,10 @@ std::string placement_text(const PlacementStudy& study) {
                          {.head = "estimate", .right = true},
                          {.head = "step", .right = true}},
                         finalists);
-  text += fmt::format("\nstep {} instead of {}: {:.3f} times as fast\nranks on devices {}\n",
-                      seconds_text(study.best().step_seconds), seconds_text(study.naive.step_seconds),
-                      study.gain(), device_ranges(study.best().placed.device_of_rank));
-  return text;
+  text +=
+      fmt::format("\nstep {} instead of {}: {:.3f} times as fast\n", seconds_text(study.best().step_seconds),
+                  seconds_text(study.naive.step_seconds), study.gain());
+  return text + wrapped("ranks on devices " + device_ranges(study.best().placed.device_of_rank)) + "\n";
 }
 
 std::string fragmented_text(const std::vector<FragmentedGain>& gains) {
