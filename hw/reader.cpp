@@ -106,7 +106,7 @@ bool is_beyond_numbers(const std::string& text, Dimension dimension) {
 void Place::fail(const std::string& sentence) const {
   const std::string where = line > 0 ? fmt::format("{}:{}:", file, line) : fmt::format("{}: --set", file);
   throw input_error(pointer.empty() ? fmt::format("{} {}", where, sentence)
-                                    : fmt::format("{} {}: {}", where, shown_pointer(pointer), sentence));
+                                    : fmt::format("{} {}{}: {}", where, shown_pointer(pointer), of, sentence));
 }
 
 Reader::Reader(const Document& document)

@@ -172,7 +172,9 @@ class MeshLinks {
   double times(std::int32_t pair) const {
     if (simulated_.empty()) return 1;
     const Link link = link_of(pair);
-    const std::map<int, int>& devices = devices_.at(link[0]);
+    const auto group = devices_.find(link[0]);
+    if (group == devices_.end() || !group->second.contains(link[1])) return 1;  // what only passes there
+    const std::map<int, int>& devices = group->second;
     double all = 0, sending = 0;  // at a place of a node from which a link is simulated
     for (const auto& [place, count] : devices) {
       all += count;

@@ -28,6 +28,17 @@ const char* const kOnePlan =
     R"("/plan/tp/attention": [1], "/plan/tp/expert": [1], "/plan/ep/degree": [2], "/plan/pp/degree": [1], "/plan/cp": [1],
        "/workload/micro_batch": [1])";
 
+// On eight cards.
+std::string small_mixtral(const std::string& plan, int batch) {
+  return R"({"moebius": 1, "kind": "training", "name": "t",
+    "model": {"base": "mixtral-8x7b", "layers": 4, "hidden": 2048, "dense_width": 4096},
+    "cluster": {"pools": [{"name": "a", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 1}],
+      "fabric": {"type": "multi-plane-fat-tree", "planes": 8, "nic": "400 Gb/s"}},
+    "plan": {"memory": "report", )" +
+         plan + R"(}, "workload": {"sequence_length": 512, "micro_batch": 1, "global_batch": )" +
+         std::to_string(batch) + "}}";
+}
+
 }  // namespace
 
 TEST_CASE("a search varies any key of a plan") {
@@ -44,12 +55,7 @@ TEST_CASE("a search varies any key of a plan") {
 // Buffers of its shards are for two of the four.
 TEST_CASE("a search over a framework's plans writes what the framework says into each") {
   const test::Scratch scratch;
-  const std::string scenario = scratch.write("t.json", R"({"moebius": 1, "kind": "training", "name": "t",
-    "model": {"base": "mixtral-8x7b", "layers": 4, "hidden": 2048, "dense_width": 4096},
-    "cluster": {"pools": [{"name": "a", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 1}],
-      "fabric": {"type": "multi-plane-fat-tree", "planes": 8, "nic": "400 Gb/s"}},
-    "plan": {"framework": "torchtitan", "memory": "report"},
-    "workload": {"sequence_length": 512, "global_batch": 16, "micro_batch": 1}})");
+  const std::string scenario = scratch.write("t.json", small_mixtral(R"("framework": "torchtitan")", 16));
   const std::string file =
       scratch.write("s.json", space(std::string(kOnePlan) + R"(, "/plan/dp/zero": [0, 1, 2, 3])"));
   const Document found = searched(scenario + " --space " + file + " --exhaustive");
@@ -75,12 +81,8 @@ TEST_CASE("a search over a framework's plans writes what the framework says into
 // One replica of attention, eight of each expert: its states may be cut.
 TEST_CASE("a search shards states where experts alone have replicas") {
   const test::Scratch scratch;
-  const std::string scenario = scratch.write("t.json", R"({"moebius": 1, "kind": "training", "name": "t",
-    "model": {"base": "mixtral-8x7b", "layers": 4, "hidden": 2048, "dense_width": 4096},
-    "cluster": {"pools": [{"name": "a", "accelerator": "h800-sxm", "node": "hgx-8", "nodes": 1}],
-      "fabric": {"type": "multi-plane-fat-tree", "planes": 8, "nic": "400 Gb/s"}},
-    "plan": {"tp": {"attention": 8, "sequence_parallel": true}, "memory": "report"},
-    "workload": {"sequence_length": 512, "global_batch": 8, "micro_batch": 1}})");
+  const std::string scenario =
+      scratch.write("t.json", small_mixtral(R"("tp": {"attention": 8, "sequence_parallel": true})", 8));
   const std::string file = scratch.write(
       "s.json",
       space(

@@ -32,6 +32,20 @@ TEST_CASE("kernels of attention and accumulation are names and dropout is a shar
       });
 }
 
+TEST_CASE("modules of experts have no biases, and magnitudes meet where all replicas run as much") {
+  CHECK(
+      refusal("validate/megatron-bridge/gpt-oss-120b-h100.json", {{"/plan/ep/products", "modules"}}) ==
+      "s.json: --set /plan/ep/products: the experts of gpt-oss-120b have biases, which modules are not told "
+      "with: expected \"grouped\" or \"each\", found \"modules\"");
+  CHECK_THAT(
+      refusal("validate/mlperf/gpt3-h100-512-v4.0.json", {{"/plan/pp/schedule", "1f1b"},
+                                                          {"/plan/pp/virtual", "1"},
+                                                          {"/plan/dp/microbatches", "auto"},
+                                                          {"/plan/precision/history", "stage"}}),
+      Catch::Contains("all replicas of a stage meet in every pass, but they run unequal numbers of "
+                      "microbatches: expected \"tensor\" with /plan/dp/microbatches, found \"stage\""));
+}
+
 TEST_CASE("what runs operation by operation is fused with nothing") {
   CHECK(refusal(kTraining, {{"/plan/elementwise", "eager"}, {"/plan/fusion", R"(["router", "residual"])"}}) ==
         "s.json: --set /plan/fusion: what runs operation by operation has no neighbour in its kernel: "

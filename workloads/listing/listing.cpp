@@ -10,6 +10,7 @@
 #include "workloads/listing/model_text.h"
 #include "workloads/listing/policy_listing.h"
 #include "workloads/listing/table_text.h"
+#include "workloads/report/wrapped_text.h"
 #include "workloads/scenario/extended_document.h"
 #include "workloads/scenario/framework_settings.h"
 #include "workloads/scenario/scenario.h"
@@ -153,19 +154,12 @@ std::string kernels_text(const Framework& framework) {
   return text;
 }
 
-// As a model with experts is trained in 8 bits by ranks that share a sequence, so that every default applies.
 std::string training_frameworks_text() {
-  Model with_experts;
-  with_experts.experts.routed = 2;
   std::string text = "\nOf training, keys of /plan that are not as they are without a framework:\n";
   for (const TrainingFramework& framework : training_frameworks()) {
     if (framework.source.empty()) continue;
-    const Document plan = parse_document(
-        fmt::format(R"({{"plan": {{"framework": "{}", "cp": 2, "precision": {{"gemm": "fp8"}}}}}})",
-                    framework.name),
-        "<framework>");
     text += fmt::format("\n{}: {}\n ", framework.name, framework.help);
-    for (const Setting& setting : framework_settings(plan, with_experts))
+    for (const Setting& setting : framework_settings(framework.name))
       text += fmt::format(" {} {}", setting.pointer.substr(std::string_view("/plan/").size()), setting.value);
     text += fmt::format("\n  {}\n", framework.source);
   }
@@ -192,7 +186,7 @@ std::string frameworks_text(const Shelves&) {
     if (!f.source.empty()) text += fmt::format("  {}\n", f.source);
     if (!f.fitted.empty()) text += fmt::format("  host: {}\n", f.fitted);
   }
-  return text + training_frameworks_text();
+  return wrapped(text + training_frameworks_text());
 }
 
 constexpr Listing kListings[] = {

@@ -1,7 +1,8 @@
-// What the framework of a training plan says in its place: `moebius list frameworks` shows it, and a search
-// writes it into the plans that it makes, since they change what the framework's defaults depend on.
+// What the framework of a training plan says in its place: `moebius list frameworks` shows it, errors name
+// it, and a search writes it into the plans that it makes, since they change what the defaults depend on.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "hw/document.h"
@@ -10,8 +11,10 @@
 
 namespace moebius {
 
-// Keys of /plan that have another value than without its framework, as JSON; those that are given have not.
+// Keys of /plan that are not given and have another value than without the framework, as JSON.
 std::vector<Setting> framework_settings(const Document& document, const Model& model);
+// All that a framework may say: of a model with experts, in 8 bits, by ranks that share a sequence.
+std::vector<Setting> framework_settings(std::string_view framework);
 
 // The document with these keys, and without the framework.
 Document without_framework(Document document, const Model& model);

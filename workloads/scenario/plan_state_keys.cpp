@@ -125,11 +125,13 @@ void read_data_parallelism(Section section, TrainingPlan& plan) {
   plan.overlap_gradients = section.boolean(
       "overlap_gradients", plan.overlap_gradients,
       "gradients are reduced beside the last backward (zero 2 and 3: always beside every backward)");
-  if (plan.zero != 1 && plan.zero != 2) plan.overlap_weights = false;
+  const bool gathers_after = plan.zero == 1 || plan.zero == 2;
+  if (!gathers_after || plan.mixed_tp() || plan.schedule == PipelineKind::kDualPipe)
+    plan.overlap_weights = false;
   plan.overlap_weights = section.boolean("overlap_weights", plan.overlap_weights,
                                          "zero 1 and 2: updated weights are gathered beside the first "
                                          "forward pass of a step, not after the update");
-  if (plan.overlap_weights && plan.zero != 1 && plan.zero != 2)
+  if (plan.overlap_weights && !gathers_after)
     section.place_of("overlap_weights")
         .fail(fmt::format("zero {} {}: expected zero 1 or 2", plan.zero,
                           plan.zero == 0 ? "gathers nothing" : "gathers beside every pass"));
@@ -297,6 +299,11 @@ class StateChecks {
   }
 
   void formats() const {
+    require(
+        !plan_.uneven_batches() || !plan_.keeps_history() || plan_.history_of_tensor_ranks,
+        "/plan/precision/history",
+        "all replicas of a stage meet in every pass, but they run unequal numbers of microbatches: expected "
+        "\"tensor\" with /plan/dp/microbatches, found \"stage\"");
     require(!plan_.gathers_fp8() || has_one_scale(plan_.scaling), "/plan/dp/zero",
             "a shard does not know the scales of its blocks: zero 3 with gemm \"fp8\" needs "
             "/plan/precision/weights \"bf16\", or scaling \"tensor\" or \"history\", found \"{}\"",

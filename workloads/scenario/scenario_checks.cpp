@@ -1,8 +1,6 @@
 // Relations between the keys of a scenario. Each is one sentence with the numbers that do not fit.
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "hw/mixed_pools.h"
 #include "workloads/scenario/placement_keys.h"
 #include "workloads/scenario/plan_state_keys.h"
@@ -14,15 +12,6 @@
 
 namespace moebius {
 namespace {
-
-const Value* child(const Value& value, std::string_view key) {
-  if (value.kind == Value::Kind::kObject) return value.find(key);
-  if (value.kind != Value::Kind::kArray) return nullptr;
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-  const bool valid = error == std::errc() && end == key.data() + key.size() && index < value.items.size();
-  return valid ? &value.items[index] : nullptr;
-}
 
 // Sentences about one training plan.
 class TrainingChecks {
@@ -177,6 +166,11 @@ class TrainingChecks {
         "expert-parallel degree {} does not divide the tp {} x cp {} x dp {} = {} ranks of a pipeline stage",
         plan_.ep, plan_.tp, plan_.cp, plan_.dp, stage);
     if (routed > 0) divides(plan_.ep, routed, at, "expert-parallel degree", "experts");
+    require(
+        !plan_.expert_modules || model_.biases != Biases::kAll, "/plan/ep/products",
+        "the experts of {} have biases, which modules are not told with: expected \"grouped\" or \"each\", "
+        "found \"modules\"",
+        model_.id);
     const std::string problem = problem_of(scenario_.training.popularity, model_);
     require(problem.empty(), "/workload/experts/popularity", "{}", problem);
   }
@@ -374,21 +368,6 @@ class TrainingChecks {
 };
 
 }  // namespace
-
-Place place_at(const Document& document, std::string_view pointer) {
-  const Value* value = &document.root;
-  Place place{value->origin ? *value->origin : document.file, std::string(pointer), value->line};
-  while (!pointer.empty()) {
-    pointer.remove_prefix(1);
-    const std::string_view key = pointer.substr(0, pointer.find('/'));
-    value = child(*value, key);
-    if (value == nullptr) break;
-    place.line = value->line;
-    if (value->origin) place.file = *value->origin;
-    pointer.remove_prefix(key.size());
-  }
-  return place;
-}
 
 void check_training(Scenario& scenario, const Document& document) {
   TrainingChecks(scenario, document).run();

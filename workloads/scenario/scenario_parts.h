@@ -45,8 +45,14 @@ void check_reached(const Cluster& cluster, int ranks);
 void read_faults(Section& top, Scenario& scenario, bool describing);
 Algorithm read_dispatch(Section& experts, Algorithm otherwise = Algorithm::kAuto);  // key `dispatch`
 void read_training_plan(Section section, Scenario& scenario);
+// The training plan of a document by itself, with the settings in use; what holds between them is not
+// checked.
+struct ReadPlan {
+  TrainingPlan plan;
+  std::vector<Setting> settings;
+};
+ReadPlan read_plan(const Document& document, const Model& model);
 void read_pipeline(Section section, TrainingPlan& plan);
-std::string_view slicing_name(Slicing slicing);  // of a rule; lists of layers have none
 void read_training_workload(Section section, Scenario& scenario);
 void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog,
                        const ModelCatalog* models);
@@ -70,7 +76,8 @@ void check_passes(const Scenario& scenario, const Document& document);
 void check_serving(Scenario& scenario, const Document& document);
 void check_collective(const Scenario& scenario, const Document& document);
 
-// Where a pointer stands in a document; the nearest container that exists when it does not.
+// Where a pointer stands in a document; the nearest container that exists when it does not, and whose
+// framework says it.
 Place place_at(const Document& document, std::string_view pointer);
 
 }  // namespace moebius

@@ -43,6 +43,12 @@ std::string_view name_of(PipelineKind kind) {
   return row->name;
 }
 
+std::string_view slicing_name(Slicing slicing) {
+  for (const Named<Slicing>& row : kSlicings)
+    if (row.value == slicing) return row.name;
+  return "";
+}
+
 // A name, or the number of layers of each stage.
 std::vector<int> read_slicing(Section& section, Slicing& slicing) {
   const DescriptionPtr form = description_of(
@@ -54,7 +60,7 @@ std::vector<int> read_slicing(Section& section, Slicing& slicing) {
       "dynamic: so that the slowest pipeline rank is fastest, by the costs of ops, within the memory of its "
       "devices; or the layers of each stage, in their order");
   set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("array")}));
-  set_keyword(form->keywords, "default", text_value(kSlicings[0].name));
+  set_keyword(form->keywords, "default", text_value(slicing_name(slicing)));
   const Value* value = section.value("slicing", false, form);
   if (value == nullptr) return {};
   for (const Named<Slicing>& row : kSlicings) {
@@ -192,12 +198,6 @@ class PipelineChecks {
 
 std::span<const Named<PipelineKind>> pipeline_schedules() {
   return kSchedules;
-}
-
-std::string_view slicing_name(Slicing slicing) {
-  for (const Named<Slicing>& row : kSlicings)
-    if (row.value == slicing) return row.name;
-  return "";
 }
 
 void read_pipeline(Section section, TrainingPlan& plan) {

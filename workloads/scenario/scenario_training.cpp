@@ -137,13 +137,11 @@ void read_tensor(Section section, TrainingPlan& plan) {
 
 // A framework's defaults, of which those of experts are for models that have some.
 TrainingPlan read_framework(Section& section, bool has_experts) {
-  std::vector<Named<int>> rows;
-  for (const TrainingFramework& framework : training_frameworks())
-    rows.push_back({framework.name, static_cast<int>(rows.size()), framework.help});
-  const int row = section.choice<int>(
-      "framework", std::span<const Named<int>>(rows), 0,
-      "whose defaults other keys of the plan have, where they apply: `moebius list frameworks`");
-  TrainingPlan plan = training_frameworks()[row].plan;
+  TrainingPlan plan =
+      section
+          .row("framework", training_frameworks(),
+               "whose defaults other keys of the plan have, where they apply: `moebius list frameworks`")
+          .plan;
   if (!has_experts) plan.expert_by_expert = false;
   return plan;
 }
@@ -265,6 +263,16 @@ void read_training_plan(Section section, Scenario& scenario) {
                     "of a device: for what no tensor of the step takes, such as the context, "
                     "communication buffers and gaps of the allocator");
   section.finish();
+}
+
+ReadPlan read_plan(const Document& document, const Model& model) {
+  ReadPlan found;
+  Scenario scenario;
+  scenario.model = model;
+  Section top(Reader(document), &found.settings);
+  read_training_plan(top.object("plan", false, ""), scenario);
+  found.plan = std::move(scenario.plan);
+  return found;
 }
 
 void read_training_workload(Section section, Scenario& scenario) {

@@ -70,8 +70,16 @@ class Section {
     return chosen;
   }
 
+  // One of rows that have a name and a help, the first one by default.
+  template <class Row>
+  const Row& row(std::string_view key, std::span<const Row> rows, std::string_view help) {
+    std::vector<NamedRow> names;
+    for (const Row& each : rows) names.push_back({each.name, each.help});
+    return rows[name_index(key, names, 0, help)];
+  }
+
   // A value that another reader takes (a catalog's), described by `form`. Null when describing, or absent and
-  // not required.
+  // not required; the default that the form states is in use then.
   const Value* value(std::string_view key, bool required, DescriptionPtr form);
   Section object(std::string_view key, bool required,
                  std::string_view help);  // absent: every key at its default

@@ -39,12 +39,8 @@ void require_peak(const Scenario& scenario, DType format, const char* pointer, c
 }  // namespace
 
 const Framework& read_framework(Section& plan) {
-  std::vector<Named<int>> rows;
-  for (const Framework& framework : frameworks())
-    rows.push_back({framework.name, static_cast<int>(rows.size()), framework.help});
-  return frameworks()[plan.choice<int>(
-      "framework", std::span<const Named<int>>(rows), 0,
-      "whose defaults other keys of the plan have: `moebius list frameworks`")];
+  return plan.row("framework", frameworks(),
+                  "whose defaults other keys of the plan have: `moebius list frameworks`");
 }
 
 constexpr std::array kScales{

@@ -4,7 +4,7 @@ namespace moebius {
 namespace {
 
 TrainingPlan of_the_keys() {
-  TrainingPlan plan;
+  TrainingPlan plan;  // jobs that come from no scenario have exchanges beside compute
   plan.overlap_dispatch_combine = false;
   return plan;
 }
@@ -54,35 +54,35 @@ TrainingPlan nemo() {
   return plan;
 }
 
-TrainingPlan fsdp() {
+// Parameters in shards; 8-bit products are of weights that stay in BF16.
+TrainingPlan sharded(Scaling scaling) {
   TrainingPlan plan = clipped();
   plan.zero = 3;
+  plan.scaling = scaling;
+  plan.half_weights = true;
+  return plan;
+}
+
+TrainingPlan fsdp() {
+  TrainingPlan plan = sharded(Scaling::kTensor);
   plan.shard_buffers = ShardBuffers::kFlat;
   plan.gradients = DType::kBf16;
   plan.separate_update = true;
   plan.eager_elementwise = true;
   plan.launch = LaunchMode::kEager;
-  plan.scaling = Scaling::kTensor;
-  plan.half_weights = true;
   return plan;
 }
 
 TrainingPlan torchtitan() {
-  TrainingPlan plan = clipped();
-  plan.zero = 3;
+  TrainingPlan plan = sharded(Scaling::kTensor);
   plan.shard_buffers = ShardBuffers::kCopied;
   plan.loss = LossKernels::kAutocast;
-  plan.scaling = Scaling::kTensor;
-  plan.half_weights = true;
   return plan;
 }
 
 TrainingPlan maxtext() {
-  TrainingPlan plan = clipped();
-  plan.zero = 3;
+  TrainingPlan plan = sharded(Scaling::kHistory);
   plan.gradients = DType::kBf16;
-  plan.scaling = Scaling::kHistory;
-  plan.half_weights = true;
   return plan;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw/catalog.h"
+#include "hw/error.h"
 #include "workloads/scenario/framework_settings.h"
 #include "workloads/scenario/scenario.h"
 
@@ -35,8 +36,7 @@ Scenario read(const Document& document) {
 std::map<std::string, std::string> values(const Scenario& scenario) {
   std::map<std::string, std::string> all;
   for (const Setting& setting : scenario.settings)
-    if (setting.pointer != "/plan/framework" && setting.pointer != "/plan/pp/slicing")
-      all[setting.pointer] = setting.value;
+    if (setting.pointer != "/plan/framework") all[setting.pointer] = setting.value;
   return all;
 }
 
@@ -58,7 +58,6 @@ TEST_CASE("a training framework is the keys that it sets, whatever else a plan s
         const Document document = without_framework(said, by_name.model);
         const Scenario by_keys = read(document);
         CHECK(values(by_name) == values(by_keys));
-        CHECK(by_name.plan.slicing == by_keys.plan.slicing);
         CHECK(framework_settings(document, by_name.model).empty());
       }
   }
@@ -71,6 +70,23 @@ TEST_CASE("every training framework but none sets something and says where it st
     const Document document = training(fmt::format(R"("framework": "{}")", framework.name));
     CHECK(framework_settings(document, read(document).model).size() >= 3);
   }
+}
+
+TEST_CASE("what a framework says is refused in its name") {
+  const auto refusal = [](std::string_view plan) {
+    try {
+      read(training(plan));
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refusal(R"("framework": "nemo", "pp": {"degree": 16, "schedule": "interleaved", "virtual": 2})") ==
+        "s.json:4: /plan/pp/slicing, of framework \"nemo\": 48 layers do not divide over 32 stages");
+  CHECK(refusal(R"("framework": "nemo",
+      "pp": {"degree": 16, "schedule": "interleaved", "virtual": 2, "slicing": "even"})") ==
+        "s.json:4: /plan/pp/slicing: 48 layers do not divide over 32 stages");
+  CHECK(refusal(R"("framework": "nemo", "pp": {"degree": 2, "schedule": "dualpipe"})").empty());
 }
 
 TEST_CASE("keys that are given count instead of a framework's") {

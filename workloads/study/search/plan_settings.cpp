@@ -26,14 +26,6 @@ void make_neutral(Document& document) {
   set_at_pointer(document, "/plan/context", "\"all-gather\"");
 }
 
-TrainingPlan read_plan(const Document& document) {
-  std::vector<Setting> settings;
-  Section top(Reader(document), &settings);
-  Scenario scenario;
-  read_training_plan(top.object("plan", false, ""), scenario);
-  return scenario.plan;
-}
-
 std::string zero_of(const Document& base, const std::vector<Assignment>& settings) {
   std::string zero = text_at(base, "/plan/dp/zero");
   for (const Assignment& change : settings)
@@ -144,7 +136,7 @@ std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<Study
     Document document = neutral;
     try {
       for (const Assignment& change : bundle.settings) set_at_pointer(document, change.pointer, change.value);
-      bundle.plan = read_plan(document);
+      bundle.plan = read_plan(document, {}).plan;
       drop_turns(axes, bundle);
       bundles.push_back(std::move(bundle));
     } catch (const Error& error) {
