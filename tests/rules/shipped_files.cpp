@@ -239,11 +239,11 @@ TEST_CASE("the schema knows exactly the keys that the reader asks for") {
     if (kind == "serving") {
       for (const char* form :
            {"/sla", "/plan/pools", "/workload/experts/domains", "/plan/cache/ssd/device",
-            "/plan/decode/speculative/acceptance_by_place", "/plan/scheduler/host_overhead"})
+            "/plan/decode/speculative/acceptance_by_place"})
         asked.emplace_back(form);
     }
     if (kind == "training") {
-      for (const char* form : {"/plan/dp/microbatches", "/workload/lengths", "/workload/rl/rollout/serving",
+      for (const char* form : {"/workload/lengths", "/workload/rl/rollout/serving",
                                "/workload/rl/reward_model", "/workload/rl/response_lengths"})
         asked.emplace_back(form);
     }

@@ -219,7 +219,8 @@ const Value* Section::value(std::string_view key, bool required, DescriptionPtr 
   }
   if (!required && !reader_->has(key)) {
     reader_->optional_object(key);  // makes the key known to suggestions
-    if (const Value* otherwise = form->keywords.find("default")) note(key, one_line(*otherwise));
+    const Value* otherwise = form == nullptr ? nullptr : form->keywords.find("default");
+    if (otherwise != nullptr) note(key, one_line(*otherwise));
     return nullptr;
   }
   const Value& value = reader_->value(key);

@@ -85,7 +85,7 @@ TEST_CASE("what a framework says is refused in its name") {
         "s.json:4: /plan/pp/slicing, of framework \"nemo\": 48 layers do not divide over 32 stages");
   CHECK(refusal(R"("framework": "nemo",
       "pp": {"degree": 16, "schedule": "interleaved", "virtual": 2, "slicing": "even"})") ==
-        "s.json:4: /plan/pp/slicing: 48 layers do not divide over 32 stages");
+        "s.json:5: /plan/pp/slicing: 48 layers do not divide over 32 stages");
   CHECK(refusal(R"("framework": "nemo", "pp": {"degree": 2, "schedule": "dualpipe"})").empty());
 }
 
