@@ -66,18 +66,23 @@ void check_stacks(const Scenario& scenario, const std::string& data) {
 
 namespace {
 
+bool has_kind(const ProfileTable& table, std::string_view kind) {
+  return std::find(table.kinds.begin(), table.kinds.end(), kind) != table.kinds.end();
+}
+
 struct Preference {
   std::string_view stack;           // how its name begins
   std::optional<DType> dtype = {};  // of dense products in it alone; nothing: all tables
   std::string_view variant = {};    // how the name ends then
+  std::optional<DType> stored = {};  // of experts whose weights are kept so alone
 
   bool met_by(const ProfileTable& table) const {
     const std::string_view name = table.stack;
     if (!name.starts_with(stack)) return false;
+    if (stored) return table.stored == stored && has_kind(table, "grouped_gemm");
     if (!dtype) return true;
     const std::size_t plus = name.find('+');
-    const bool products = std::find(table.kinds.begin(), table.kinds.end(), "gemm") != table.kinds.end();
-    return products && table.dtype == *dtype &&
+    return has_kind(table, "gemm") && table.dtype == *dtype &&
            (plus == std::string_view::npos ? "" : name.substr(plus)) == variant;
   }
 };
@@ -93,12 +98,20 @@ void prefer_on_blackwell(std::string_view stack, const Scenario& scenario, std::
   if (scenario.fp8_scales != Fp8Scales::kTensor && !own) first.push_back({"trtllm-", DType::kFp8});
 }
 
+// Experts in MXFP4 on Hopper: SGLang's Triton kernel blows weights up to BF16 in memory; vLLM's Marlin does
+// so in registers, as TensorRT-LLM's kernels do.
+void prefer_on_hopper(std::string_view stack, const Scenario& scenario, std::vector<Preference>& first) {
+  if (stack == "sglang-" && scenario.stacks.front() != stack)
+    first.push_back({.stack = "trtllm-", .stored = DType::kFp4});
+}
+
 std::vector<Preference> preferences(const Scenario& scenario, const Accelerator& chip) {
   std::vector<Preference> first;
   for (const std::string_view stack : scenario.stacks) {
     if (stack.empty()) continue;
     if (scenario.fp8_scales == Fp8Scales::kTensor) first.push_back({stack, DType::kFp8, "+fp8-rowwise"});
     if (chip.architecture.starts_with("blackwell")) prefer_on_blackwell(stack, scenario, first);
+    if (chip.architecture == "hopper") prefer_on_hopper(stack, scenario, first);
     first.push_back({stack});
   }
   if (first.empty() && scenario.fp8_scales == Fp8Scales::kTensor)
@@ -162,10 +175,6 @@ namespace {
 constexpr std::string_view kServersAlone = "sglang-", kGroupedOfLibraries = "trtllm-";
 const std::array<std::string, 2> kGroupedKinds = {"grouped_gemm", "grouped_gemm_dgrad"};
 
-bool computes(const ProfileTable& table, const std::string& kind) {
-  return std::find(table.kinds.begin(), table.kinds.end(), kind) != table.kinds.end();
-}
-
 bool is_named(const StackChoice& choice, const std::string& kind, std::string_view dtype) {
   return std::any_of(choice.exceptions.begin(), choice.exceptions.end(),
                      [&](const auto& other) { return other.kind == kind && other.dtype == dtype; });
@@ -180,7 +189,7 @@ std::string kernels_for(const Scenario& scenario, const std::vector<Profile>& pr
     for (const ProfileTable& table : profile.tables)
       for (const std::string& kind : kGroupedKinds) {
         const bool fits =
-            table.stack.starts_with(kGroupedOfLibraries) && !table.stored && computes(table, kind);
+            table.stack.starts_with(kGroupedOfLibraries) && !table.stored && has_kind(table, kind);
         if (fits && !is_named(stack_choice(kernels), kind, to_string(table.dtype)))
           kernels += fmt::format("; {}/{}={}", kind, to_string(table.dtype), table.stack);
       }

@@ -175,6 +175,7 @@ void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& se
   Section section = cache.object("hbm", false, "in device memory");
   service.device_share = section.number("share", {0.01, 1}, framework.device_share, "of a device's memory");
   if (!section.given("share")) service.reserve = framework.reserve;
+  service.sampler_bytes = framework.sampler_bytes;
   service.share_of =
       section.choice<CacheShare>("of", kCacheShares, framework.share_of, "what takes that share");
   section.finish();

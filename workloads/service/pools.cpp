@@ -151,6 +151,14 @@ std::string layout_text(const ServingPlan& plan) {
                      whole ? ": whole weights on each rank" : "");
 }
 
+// Where the head stands. Every rank of a replica has the logits of the whole vocabulary.
+Bytes sampler_trial(const Scenario& stage, double bytes_of_logit) {
+  const ServingPlan& plan = stage.serving;
+  if (plan.stage + 1 < plan.pp) return {};
+  const double rows = std::min<double>(plan.max_batch, static_cast<double>(plan.token_budget));
+  return Bytes{rows * stage.model.vocabulary * bytes_of_logit};
+}
+
 // What a device of a stage holds.
 struct StageRoom {
   Bytes weights, work, page_bytes, state_bytes;
@@ -186,6 +194,7 @@ StageRoom room_of_stage(const ServicePool& pool, const Job& job, const ServicePl
   stage.page_bytes += page(token_bytes_of_drafter(pool)) / std::max(1, pool.parts.whole);
   stage.weights += encoder_weights(job.scenario, service.encoder, pool.phase.role);
   stage.work = memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
+  stage.work = std::max(stage.work, sampler_trial(job.scenario, service.sampler_bytes));
   const double part = share_of_device(pool, job, service);
   const Bytes share = memory.capacity * part;
   const Bytes room = cache_room(service.share_of, part, memory.capacity, stage.weights, stage.work);

@@ -16,6 +16,7 @@ constexpr std::array kFrameworks{
         .token_budget = 8192,
         .max_batch = 1024,
         .share_of = CacheShare::kUsed,
+        .sampler_bytes = 26,
         .block_tokens = 16,
         .keeps_windows_only = true,
         .fused = true,
@@ -39,7 +40,10 @@ constexpr std::array kFrameworks{
         .source = "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
                   "API server on devices of 70 GiB or more that are no A100, else 2048 and 256), "
                   "config/cache.py (gpu_memory_utilization 0.9, "
-                  "block_size 16), v1/core/kv_cache_coordinator.py (the hybrid manager of sliding windows, "
+                  "block_size 16), v1/worker/gpu_model_runner.py (profile_run samples for max_num_seqs "
+                  "sequences: logits in BF16 and FP32, sorted, 64-bit places, probabilities and what is put "
+                  "back, 26 bytes of each), "
+                  "v1/core/kv_cache_coordinator.py (the hybrid manager of sliding windows, "
                   "where no "
                   "connector takes caches elsewhere), config/parallel.py (all2all_backend "
                   "\"allgather_reducescatter\"); "

@@ -147,6 +147,17 @@ TEST_CASE("how iterations are carried out is shown as it was decided") {
   CHECK(shown(read("smoke/serve-apart.json", {{"/plan/steps", "full"}})) == "\"full\"");
 }
 
+// 1,024 x 201,088 logits: 5.35 GB; an iteration of 8,192 tokens takes less.
+TEST_CASE("vLLM keeps room for the logits of all sequences that may run") {
+  const auto work_of = [](const char* most) {
+    return service_pools(read("study/serve-gpt-oss-windows.json", {{"/plan/decode/max_batch", most}}))
+        .front()
+        .work.value;
+  };
+  CHECK(work_of("1024") == Approx(1024.0 * 201088 * 26));
+  CHECK(work_of("16") < 2e9);
+}
+
 // Half of gpt-oss's layers look back to 128 tokens: eight pages of 16, and the one in which they begin.
 TEST_CASE("a page holds a part of the layers where some keep their window alone") {
   const char* const file = "study/serve-gpt-oss-windows.json";

@@ -67,6 +67,27 @@ TEST_CASE("products with one scale a tensor are those of the kernels that have o
   CHECK(dense_fp8(scenario, "b200-sxm") == "trtllm-1.3.0rc20+fp8-rowwise");
 }
 
+// The stack of the first table of experts in four bits under BF16.
+std::string four_bit_experts(const Scenario& scenario, const char* chip) {
+  for (const Profile& profile : profiles_for(scenario, Catalog().accelerator(chip), ""))
+    for (const ProfileTable& table : profile.tables)
+      if (table.stored == DType::kFp4 && table.dtype == DType::kBf16) return table.stack;
+  return "";
+}
+
+// SGLang's Triton kernel writes weights in BF16 to memory first, Marlin does not.
+TEST_CASE("experts in four bits are TensorRT-LLM's kernels for vLLM on Hopper, SGLang's own for SGLang") {
+  Scenario scenario;
+  scenario.stacks = {"vllm-", "sglang-"};
+  CHECK(four_bit_experts(scenario, "h100-sxm") == "trtllm-1.3.0rc20");
+  CHECK(four_bit_experts(scenario, "h800-sxm") == "trtllm-1.3.0rc20");
+  CHECK(four_bit_experts(scenario, "b200-sxm") == "sglang-0.5.14");
+  scenario.stacks = {"sglang-"};
+  CHECK(four_bit_experts(scenario, "h100-sxm") == "sglang-0.5.14");
+  scenario.stacks = {"trtllm-"};
+  CHECK(four_bit_experts(scenario, "h100-sxm") == "trtllm-1.3.0rc20");
+}
+
 // Rows of 16 experts, or of 8, by the kernels that a job is told.
 double grouped_us(const Scenario& scenario, int groups, int n, int k) {
   const Accelerator chip = Catalog().accelerator("h100-sxm");
