@@ -250,11 +250,11 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kGemm:
     case OpKind::kGemmDgrad:
       return {x.m * x.k * in + x.n * x.k * kept + elements * out +
-              (shape.heads == kWithBias ? x.n * out : 0)};
+              (shape.heads >= kWithBias ? x.n * out : 0)};
     case OpKind::kGemmWgrad: {
       const double added_to = 2 * element_bytes(summed);
       return {(x.m * x.k + x.n * x.k) * in + elements * (x.groups > 0 ? out : added_to) +
-              (shape.heads == kWithBias ? x.m * added_to : 0)};
+              (shape.heads >= kWithBias ? x.m * added_to : 0)};
     }
     case OpKind::kGroupedGemm:
     case OpKind::kGroupedGemmDgrad:
@@ -297,8 +297,9 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     case OpKind::kPermute:
     case OpKind::kUnpermuteGrad:
       return {elements * 2 * in};
+    case OpKind::kUnpermute:  // a row of each copy in; out one of each of k tokens, or as many
+      return {x.n * (x.m + (shape.k > 0 ? x.k : x.m)) * out};
     case OpKind::kPermuteGrad:
-    case OpKind::kUnpermute:
     case OpKind::kSplit:
     case OpKind::kConcat:
       return {elements * 2 * out};

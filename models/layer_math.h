@@ -47,7 +47,7 @@ bool is_chunked(const Shape& delta_rule);
 // `stored`
 //   that of master weights (empty: FP32); new weights are BF16, and of v_dim in 128 elements 8 bits.
 // - kPermute and its like: a token received in several copies counts once a copy; how many there are, the
-//   route knows.
+//   route knows. kUnpermute with a k writes k rows.
 // - Token ids, labels, log-sum-exp and loss statistics take 4 bytes; weights of routed rows are left out.
 // - kDeltaRule: the state, FP32, read once a sequence, and written once or, row by row, behind each row.
 // - Communication: zero; Op::payload says what moves.

@@ -187,6 +187,7 @@ int Model::chunk(int layer) const {
 }
 
 bool Model::rotates(int layer) const {
+  if (learned_positions > 0) return false;
   return attention_chunk == 0 || !has_full_attention(*this, layer);
 }
 

@@ -143,8 +143,9 @@ struct Model {
   bool is_sparse() const { return indexer.heads > 0; }
   int window(int layer) const;  // sliding window of the layer, 0: none
   int chunk(int layer) const;   // attention chunk of the layer, 0: none
-  bool rotates(
-      int layer) const;        // false: its attention knows no positions (between Llama 4's chunked layers)
+  // false: its attention turns neither queries nor keys (between Llama 4's chunked layers; where positions
+  // are learned, which are added to the embedding once)
+  bool rotates(int layer) const;
   bool adds_qkv_bias() const;  // to the fused map of queries, keys and values: latent attention has none
   bool is_delta_layer(int layer) const;
   int num_attention_layers() const;  // that are not delta networks

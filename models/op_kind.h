@@ -58,7 +58,7 @@ enum class OpKind : std::uint8_t {
                  // experts ascending, within each in the order of arrival
   kPermuteGrad,  // d(copies)[m,n], d(weights)[m] -> d(received)[.,n]: sum over a token's copies, d(received
                  // weights)[.,k]
-  kUnpermute,    // rows by expert [m,n] -> the sum of its copies for each received token [.,n]
+  kUnpermute,    // rows by expert [m,n] -> the sum of its copies for each received token [.,n] (k)
   kUnpermuteGrad,  // d(token rows)[.,n] -> d(rows by expert)[m,n]
   kAdd,      // a[m,n], b[m,n] -> a + b; k = 1: + what dropout leaves of b, whose mask (8 bits) is a second
              // output; k = 2: dy[m,n], mask[m,n] -> what it leaves of dy; k = 3:
@@ -175,6 +175,7 @@ inline constexpr std::int64_t kOfSharedRows = 2;
 
 // Shape::heads of a product whose kernel adds a bias at its end, or sums a bias's gradient on its way.
 inline constexpr std::int32_t kWithBias = 1;
+inline constexpr std::int32_t kWithBiasApart = 2;  // the same in a pass of its own behind it
 
 // A product for each of several experts.
 constexpr bool is_grouped(OpKind kind) {

@@ -192,7 +192,7 @@ Job read_job(Document document, const Changes& changes, const Library& library) 
       job.memory = job.training->memory(pool.accelerator.memory);
       job.memory->host_capacity = pool.node.host_memory / std::max(1, pool.node.accelerators);
       if (several_kinds(cluster)) judge_by_class(cluster, job.training->layout(), *job.memory);
-      if (job.scenario.rl) job.phases = phases_of(document, job.scenario, library);
+      if (job.scenario.rl) job.phases = phases_of(document, job.scenario, library, changes.unfold);
       break;
     case ScenarioKind::kCollective:
       if (job.scenario.collective.flows) {

@@ -92,11 +92,13 @@ Document sync(const Document& whole, const Scenario& scenario) {
 
 }  // namespace
 
-std::vector<JobPhase> phases_of(const Document& document, const Scenario& scenario, const Library& library) {
+std::vector<JobPhase> phases_of(const Document& document, const Scenario& scenario, const Library& library,
+                                bool unfold) {
   const Reinforcement& rl = *scenario.rl;
   std::vector<JobPhase> phases;
   const auto add = [&](RlPhase phase, Document part) {
-    phases.push_back({phase, std::make_unique<Job>(read_job(std::move(part), {}, library))});
+    const Changes changes{.sets = {}, .seed = {}, .unfold = unfold};
+    phases.push_back({phase, std::make_unique<Job>(read_job(std::move(part), changes, library))});
     phases.back().job->is_phase = true;
   };
   if (rl.rollout_rate == 0) add(RlPhase::kRollout, rollout(document, scenario));

@@ -12,8 +12,9 @@ namespace moebius {
 
 // The scenarios of the phases of `scenario`, which is that of `document` and has `rl`: rollout (where it is
 // served), reference, reward model, sync, in this order. What one of them refuses is said with its phase
-// behind the file's name.
-std::vector<JobPhase> phases_of(const Document& document, const Scenario& scenario, const Library& library);
+// behind the file's name. `unfold`: as Changes has it.
+std::vector<JobPhase> phases_of(const Document& document, const Scenario& scenario, const Library& library,
+                                bool unfold);
 
 // Of the whole step; `seconds` has the time of each phase, `training_s` that of one training step.
 ReinforcementFigures reinforcement_figures(const Scenario& scenario, const std::vector<PhaseTime>& phases,

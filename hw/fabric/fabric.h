@@ -217,6 +217,7 @@ class Fabric {
   // Of a kScaleUpPair, by its index: whose link it is, and the peer's place in the node.
   int device_of_pair(std::int32_t index) const { return index / mesh_stride_; }
   int peer_of_pair(std::int32_t index) const { return index % mesh_stride_; }
+  int pairs_of_device() const { return mesh_stride_; }  // indices that each device has; 1: no full mesh
   bool reduces(int device) const { return pools_[site_of(device).pool].reduces; }
   bool forwards(int device) const { return pools_[site_of(device).pool].forwards; }
   ByteRate capacity(WireId wire) const;  // achieved payload rate

@@ -114,7 +114,8 @@ std::string problem_of_regions(const FabricSpec& spec, const std::vector<FabricP
   }
   if (pools.back().region > 0 && spec.region_rate.value <= 0)
     return fmt::format(
-        "{} regions, but nothing joins them: expected \"region_rate\", and \"region_distance\"",
+        "{} regions, but nothing joins them: expected \"region_rate\", and \"region_distance\", of the "
+        "fabric",
         pools.back().region + 1);
   return {};
 }

@@ -96,7 +96,8 @@ void update_parameter(DeviceOp& c, const AdamIds& id, const FlatShard& own, cons
   const Operand master = has_master && !starts ? kept : c.scratch(own.count(), 1);
   const Operand own_weight = own_part(c, id.weight, weight, own);
   if (!has_master) copy_flat(c.stream(), own_weight, 0, master, 0, own.count());
-  if (starts) c.initial_part(c.rank().store.describe(id.weight), own.first, master);
+  if (starts)
+    c.initial_part(c.rank().store.describe(home_of(*c.submission().fragment, id.weight)), own.first, master);
   const AdamSettings& settings = c.options().adam;
   const int step = c.submission().step + 1;
   adam(c.stream(), {.gradient = own_part(c, id.gradient, gradient, own),

@@ -39,6 +39,17 @@ class AdamInputs {
   bool has_master_;
 };
 
+// The parameter that the op updates by this tensor. Of one that stands in the memory of the host the op has a
+// copy, which lives in the fragment only and has no key: nothing tells that it is a bias, or an adapter.
+inline std::int32_t home_of(const Fragment& fragment, std::int32_t weight) {
+  if (fragment.tensors[weight].scope == Scope::kRank) return weight;
+  for (const Op& op : fragment.ops) {
+    for (int i = 0; op.kind == OpKind::kCopyFromHost && i < op.num_outputs; ++i)
+      if (fragment.output(op, i) == weight) return fragment.input(op, i);
+  }
+  CHECK(false, fmt::format("{}: tensor {} is updated and stands nowhere", fragment.name, weight));
+}
+
 // Of a parameter with so many elements, those that this member updates.
 template <class Context>
 FlatShard own_shard(const Context& c, std::int64_t elements) {

@@ -102,7 +102,8 @@ void update_parameter(OpContext<Real>& c, const AdamSettings& settings, const Ad
   const Tensor &of_weight = store.describe(id.weight), &of_gradient = store.describe(id.gradient);
   const bool has_master = id.master != id.weight;
   if (has_master && !store.holds(id.master) && !store.restores_states()) {
-    const std::vector<Real> initial = store.initial(store.describe(id.weight));
+    const std::int32_t home = home_of(*c.submission().fragment, id.weight);
+    const std::vector<Real> initial = store.initial(store.describe(home));
     std::copy_n(initial.begin() + shard.first, shard.count(), store.change(id.master).values.begin());
   }
   const auto state = [&](std::int32_t tensor) { return store.change(tensor).view().first(shard.count()); };

@@ -1,5 +1,6 @@
 // Folding: whose wires stand for whose. Those of the device of a class's representative do for those of the
-// devices of all its ranks.
+// devices of all its ranks. Of the links of full meshes one does for all between ranks of the same two
+// classes that meet in the same groups or, where they meet in none, are as many ranks apart.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +19,20 @@ class StandIns {
   bool folded() const { return folded_; }
   // The device itself where its rank represents a class or where it holds none.
   int of(int device) const { return of_device_[device]; }
-  bool holds_rank(int device) const { return of_device_[device] != device || devices_[device] > 0; }
-  // So many wires are simulated as this one: of a device, its NIC, or the memory of its host, but where
-  // messages go through that. What belongs to no device is simulated by itself.
+  std::int32_t of_pair(std::int32_t pair) const { return pairs_.empty() ? pair : of_pair_[pair]; }
+  // So many wires are simulated as this one: of a device, its NIC, a link of a full mesh, or the memory of
+  // its host, but where messages go through that. What belongs to no device is simulated by itself.
   double times(WireId wire) const;
 
  private:
   void count_hosts(const Fabric& fabric, const Layout& layout);
+  void count_pairs(const Fabric& fabric, const Layout& layout);
 
   std::vector<std::int32_t> of_device_;
   std::vector<double> devices_, nics_;  // that a device, or the NIC named by it, stands for
   std::vector<double> hosts_;           // or the node named by it; empty: each for itself
+  std::vector<std::int32_t> of_pair_;   // by index of a link; empty, as the next: no full mesh
+  std::vector<double> pairs_;           // links that a link stands for
   bool folded_ = false;
 };
 

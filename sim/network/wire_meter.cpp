@@ -151,54 +151,6 @@ class Ports {
   std::set<WireId> counted_;
 };
 
-// Folding: how many links of full meshes there are for each that is simulated. These are those of the group
-// at hand: some nodes have all of theirs, others few.
-class MeshLinks {
- public:
-  MeshLinks(const Fabric& fabric, const StandIns& stand_ins, const WireTable& table,
-            const std::vector<double>& carried)
-      : fabric_(fabric), stand_ins_(stand_ins) {
-    if (!stand_ins.folded()) return;
-    for (std::size_t wire = 0; wire < carried.size(); ++wire) {
-      const int number = static_cast<int>(wire);
-      if (table.kind(number) == static_cast<int>(WireKind::kScaleUpPair) && carried[wire] > 0)
-        ++simulated_[link_of(table.index(number))];
-    }
-    if (simulated_.empty()) return;
-    for (int device = 0; device < fabric.num_devices(); ++device)
-      if (stand_ins.holds_rank(device)) ++devices_[stand_ins.of(device)][fabric.standing(device).local];
-  }
-
-  double times(std::int32_t pair) const {
-    if (simulated_.empty()) return 1;
-    const Link link = link_of(pair);
-    const auto group = devices_.find(link[0]);
-    if (group == devices_.end() || !group->second.contains(link[1])) return 1;  // what only passes there
-    const std::map<int, int>& devices = group->second;
-    double all = 0, sending = 0;  // at a place of a node from which a link is simulated
-    for (const auto& [place, count] : devices) {
-      all += count;
-      const auto first = simulated_.lower_bound({link[0], place, 0});
-      const bool sends = first != simulated_.end() && first->first[0] == link[0] && first->first[1] == place;
-      if (sends) sending += count;
-    }
-    return devices.at(link[1]) * all / sending / simulated_.at(link);
-  }
-
- private:
-  using Link = std::array<int, 3>;  // stand-in of its device, the device's and the peer's place in a node
-
-  Link link_of(std::int32_t pair) const {
-    const int device = fabric_.device_of_pair(pair);
-    return {stand_ins_.of(device), fabric_.standing(device).local, fabric_.peer_of_pair(pair)};
-  }
-
-  const Fabric& fabric_;
-  const StandIns& stand_ins_;
-  std::map<Link, int> simulated_;
-  std::map<int, std::map<int, int>> devices_;  // by stand-in and place
-};
-
 class MeteredNetwork : public Network {
  public:
   MeteredNetwork(std::unique_ptr<Network> network, WireMeter* meter)
@@ -292,7 +244,6 @@ void WireMeter::add_members(const Step& step) {
 }
 
 // Of the wires that one stands for: what the one that carried most did beyond the mean of them; by stand-in.
-// A link of a mesh has in its account what those like it carry, and here what of that is not its own.
 std::vector<double> WireMeter::most_beyond() const {
   std::vector<Beyond> beyond = beyond_;
   spread(beyond);
@@ -300,8 +251,7 @@ std::vector<double> WireMeter::most_beyond() const {
   for (int wire = 0; wire < table_->size(); ++wire) {
     const auto [bytes, stand_in] = beyond[wire];
     if (stand_in < 0) continue;
-    const bool in_mesh = table_->kind(wire) == static_cast<int>(WireKind::kScaleUpPair);
-    most[stand_in] = in_mesh ? bytes : std::max(most[stand_in], bytes);
+    most[stand_in] = std::max(most[stand_in], bytes);
   }
   return most;
 }
@@ -350,7 +300,6 @@ NetworkUse WireMeter::use() const {
   std::array<double, kNumRows> forwarded = forwarded_;
   Ports ports(*cluster_);
   const std::vector<double> beyond = most_beyond();
-  const MeshLinks links(cluster_->fabric, stand_ins_, *table_, carried_);
   std::array<double, kNumRows> num_ports{};
   for (std::size_t wire = 0; wire < carried_.size(); ++wire) {
     const int kind = table_->kind(static_cast<int>(wire));
@@ -370,12 +319,11 @@ NetworkUse WireMeter::use() const {
     tier.tier = row.tier;
     tier.in_network = row.in_network;
     tier.counts_messages = kind == kPosting;
-    const bool in_mesh = id.kind == WireKind::kScaleUpPair;
-    const double times = in_mesh ? links.times(id.index) : stand_ins_.times(id);
+    const double times = stand_ins_.times(id);
     num_ports[row.number] += static_cast<double>(one.ports) * times;
     tier.ports = std::llround(num_ports[row.number]);
     tier.capacity += one.capacity * times;
-    tier.bytes += carried_[wire] * (in_mesh ? 1 : times);  // a link's account has those like it
+    tier.bytes += carried_[wire] * times;
     tier.longest = std::max(tier.longest, (carried_[wire] + beyond[wire]) / capacity);
   }
   for (int kind = 0; kind <= kPosting; ++kind) {

@@ -23,11 +23,11 @@ struct Flow {
 };
 struct RankRows {
   double copies = 0;
-  Flow inside, across, remote;
+  Flow inside, across, remote, linked;
 };
 
-// Directly from rank to rank.
-std::vector<RankRows> direct_rows(const Route& route) {
+// Directly from rank to rank. `packages`: by rank; empty: each has its own.
+std::vector<RankRows> direct_rows(const Route& route, const std::vector<int>& packages) {
   const int ranks = route.spec().ranks;
   std::vector<RankRows> rows(ranks);
   for (int to = 0; to < ranks; ++to) {
@@ -41,6 +41,9 @@ std::vector<RankRows> direct_rows(const Route& route) {
       (rows[to].*kind).in += sent;
       rows[from].remote.out += sent;
       rows[to].remote.in += sent;
+      if (!packages.empty() && packages[from] == packages[to]) continue;
+      rows[from].linked.out += sent;
+      rows[to].linked.in += sent;
     }
   }
   return rows;
@@ -64,13 +67,24 @@ std::vector<RankRows> relayed_rows(const Route& route) {
       for (int to = first; to < last; ++to) {
         const double sent = route.tokens_between(from, to);
         rows[from].copies += sent;
-        if (to != from) rows[from].remote.out += sent;
+        if (to != from) {
+          rows[from].remote.out += sent;
+          rows[from].linked.out += sent;
+        }
         if (to == hub) continue;
         rows[hub].inside.out += sent;
         rows[to].inside.in += sent;
       }
     }
   return rows;
+}
+
+// Of each member the first device of its package.
+std::vector<int> packages_of(const GroupSites& group, const Fabric& fabric, int devices) {
+  std::vector<int> packages;
+  for (const Member& member : group.members)
+    packages.push_back(member.device - fabric.standing(member.device).local % devices);
+  return packages;
 }
 
 Traffic direct_traffic(const Op& op, const Route& route) {
@@ -92,12 +106,13 @@ ExchangeMachine machine_of_pool(const Op& op, const Pool& pool, const Cluster& c
   const double sharers = std::max(1, part.devices_per_nic);
   const ByteRate line =
       cluster.fabric.spec().nic_given ? cluster.fabric.spec().nic : pool.accelerator.nic_rate;
+  const double nics = 1.0 * pool.node.nics / pool.node.accelerators;  // of a device: its share, or several
   return {.cores = pool.accelerator.cores,
           .general = pool.accelerator.general_cores,
           .held = op.units,
           .link_line = pool.accelerator.link_rate.value,
           .link_rate = part.link_rate.value,
-          .nic_line = line.value / sharers,
+          .nic_line = line.value * nics,
           .nic_rate = part.nic_rate.value / sharers};
 }
 
@@ -132,18 +147,20 @@ ExchangeFamily exchange_family(const Op& op, const Route& route) {
   return most <= kLowLatencyTokens ? ExchangeFamily::kLowLatency : ExchangeFamily::kThroughput;
 }
 
-ExchangeLoad exchange_load(const Op& op, const Route& route, const ExchangeKernel& kernel) {
+ExchangeLoad exchange_load(const Op& op, const Route& route, const ExchangeKernel& kernel,
+                           const std::vector<int>& packages) {
   ExchangeLoad load{.ranks = route.spec().ranks,
                     .row_bytes = op.payload.value,
                     .nodes = route.nodes(),
                     .experts = route.spec().slots()};
   for (int rank = 0; rank < route.spec().ranks; ++rank)
     load.tokens = std::max<double>(load.tokens, route.tokens_of(rank));
-  for (const RankRows& rows : goes_to_experts(kernel) ? direct_rows(route) : relayed_rows(route)) {
+  for (const RankRows& rows : goes_to_experts(kernel) ? direct_rows(route, packages) : relayed_rows(route)) {
     load.copies = std::max(load.copies, rows.copies);
     load.inside = std::max(load.inside, rows.inside.most());
     load.across = std::max(load.across, rows.across.most());
     load.remote_ranks = std::max(load.remote_ranks, rows.remote.most());
+    load.linked = std::max(load.linked, rows.linked.most());
   }
   return load;
 }
@@ -151,7 +168,7 @@ ExchangeLoad exchange_load(const Op& op, const Route& route, const ExchangeKerne
 double all_to_all_rows(const Route& route) {
   const int ranks = route.spec().ranks;
   double most = 0;
-  for (const RankRows& rows : direct_rows(route)) most = std::max(most, rows.remote.most());
+  for (const RankRows& rows : direct_rows(route, {})) most = std::max(most, rows.remote.most());
   return ranks > 1 ? most * ranks / (ranks - 1) : 0;
 }
 
@@ -171,7 +188,8 @@ Traffic expert_exchange(const Op& op, const Route& route, const GroupSites& grou
                         : route_traffic(route, combine, op.payload.value, group, cluster.fabric);
   if (traffic.edges.empty()) return traffic;
   const ExchangeMachine machine = machine_of(op, group, cluster);
-  const ExchangeLoad of_chip = exchange_load(op, route, kernel);
+  const ExchangeLoad of_chip =
+      exchange_load(op, route, kernel, packages_of(group, cluster.fabric, kernel.package));
   const ExchangeLoad load = load_of_die(of_chip, kernel.dies);
   const ExchangeTime time = exchange_time(kernel, load, machine);
   traffic.latency = time.latency;

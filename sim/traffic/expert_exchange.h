@@ -2,6 +2,8 @@
 // costs.
 #pragma once
 
+#include <vector>
+
 #include "hw/cluster.h"
 #include "sim/traffic/collectives.h"
 #include "workloads/cost/exchange_model.h"
@@ -14,8 +16,9 @@ namespace moebius {
 // made.
 ExchangeFamily exchange_family(const Op& op, const Route& route);
 
-// What the busiest member moves by this kernel.
-ExchangeLoad exchange_load(const Op& op, const Route& route, const ExchangeKernel& kernel);
+// What the busiest member moves by this kernel. `packages`: which one each member stands in.
+ExchangeLoad exchange_load(const Op& op, const Route& route, const ExchangeKernel& kernel,
+                           const std::vector<int>& packages);
 
 // Algorithm::kLibrary: rows that a member holds before the library's all-to-all, a row for each expert of a
 // token, its own share included as collectives count: as if every member had as many to send as the one that

@@ -106,7 +106,10 @@ StepBuilder::Load StepBuilder::load_on(WireId wire) {
     case Owner::kPair: {
       const bool of_nic = wire.kind == WireKind::kNicOutPort || wire.kind == WireKind::kNicInPort;
       const int device = of_nic ? wire.index / sites_.fabric().spec().nic_ports : -1;
-      return {.wire = index, .device = device, .stand_in = index, .carried = carried};
+      return {.wire = index,
+              .device = device,
+              .stand_in = table_.wire(sites_.stand_in(wire)),
+              .carried = carried};
     }
     case Owner::kMany:
       return {.wire = index, .stand_in = table_.wire(sites_.stand_in(wire)), .carried = carried};

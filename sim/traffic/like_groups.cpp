@@ -4,11 +4,13 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "hw/fabric/shared_places.h"
+#include "sim/network/group_runs.h"
 
 namespace moebius {
 namespace {
@@ -138,29 +140,12 @@ bool shared_wires_bind(const Fabric& fabric) {
          can_bind(fabric, SharedPlace::kRegion) || can_bind(fabric, SharedPlace::kHost);
 }
 
-// Members in runs of `block` neighbours, the runs `stride` apart: groups of this kind tile `tile` ranks,
-// stride / block of them side by side. Index i is held by the ranks of run i / block of a tile that are
-// i % block from the beginning of a block.
 std::vector<std::int32_t> shifts_of(const Group& group, const RankClass& of) {
-  const std::vector<std::int32_t>& ranks = group.ranks;
-  const auto size = static_cast<std::int64_t>(ranks.size());
-  if (size < 2) return {0};
-  std::int64_t block = 1;
-  while (block < size && ranks[block] - ranks[block - 1] == 1) ++block;
-  const std::int64_t stride = block < size ? ranks[block] - ranks[0] : block;
-  if (stride < block || size % block != 0) return {0};
-  for (std::int64_t i = 0; i < size; ++i) {
-    if (ranks[i] - ranks[0] != i / block * stride + i % block) return {0};
-  }
-  const std::int64_t tile = stride * (size / block), within = ranks[0] % stride;
-  const std::int64_t first = ranks[0] - within / block * block;
-  const std::int32_t me = of.representative();
+  const std::optional<GroupRuns> runs = GroupRuns::of(group);
+  if (!runs) return {0};
   std::vector<std::int32_t> shifts;
-  for (const std::int32_t rank : of.ranks) {
-    const std::int64_t in_tile = ((rank - first) % tile + tile) % tile;
-    const std::int64_t index = in_tile / stride * block + in_tile % stride % block;
-    if (index == group.my_index) shifts.push_back(rank - me);
-  }
+  for (const std::int32_t rank : of.ranks)
+    if (runs->index_of(rank) == group.my_index) shifts.push_back(rank - of.representative());
   return shifts;
 }
 

@@ -22,6 +22,12 @@ double steps_alike(const Traffic& traffic, const GroupSites& group, const Layout
 
 }  // namespace
 
+// A device's wire, or that of a pair of them: not shared by many, nor inside a device.
+bool StepBuilder::is_own(const Load& load) const {
+  const int kind = table_.kind(load.wire);
+  return kind != kNumWireKinds && (load.device >= 0 || kind == static_cast<int>(WireKind::kScaleUpPair));
+}
+
 // Of each wire that stands for others: what they carry on average, all steps like this one taken together,
 // and, where that is not what its flows have, what each of them does.
 void StepBuilder::account_for_members(const Traffic& traffic, const GroupSites& group, Step& step) {
@@ -34,7 +40,7 @@ void StepBuilder::account_for_members(const Traffic& traffic, const GroupSites& 
   std::vector<Sum> sums;
   folded_at_.resize(table_.size(), -1);
   for (const Load& load : loads_) {
-    if (load.device < 0 || table_.kind(load.wire) == kNumWireKinds) continue;  // shared, or inside a device
+    if (!is_own(load)) continue;
     std::int32_t& at = folded_at_[load.stand_in];
     if (at < 0) {
       at = static_cast<std::int32_t>(sums.size());
@@ -58,29 +64,13 @@ void StepBuilder::account_for_members(const Traffic& traffic, const GroupSites& 
     std::vector<MemberLoad> members;
     if (step.members) members = *step.members;
     for (const Load& load : loads_) {
-      if (load.device < 0 || table_.kind(load.wire) == kNumWireKinds) continue;
+      if (!is_own(load)) continue;
       const Sum& sum = sums[folded_at_[load.stand_in]];
       if (!sum.even) members.push_back({load.wire, load.stand_in, load.bytes - sum.bytes});
     }
     step.members = std::make_shared<const std::vector<MemberLoad>>(std::move(members));
   }
   for (const Sum& sum : sums) folded_at_[sum.stand_in] = -1;
-  account_for_meshes(alike, step);
-}
-
-// Which nodes' links between peers are simulated hangs on the group. What those of the groups like this one
-// carry comes to their account, and off it where the busiest is sought.
-void StepBuilder::account_for_meshes(double alike, Step& step) const {
-  std::vector<MemberLoad> members;
-  for (const Load& load : loads_) {
-    if (table_.kind(load.wire) != static_cast<int>(WireKind::kScaleUpPair) || alike <= 1) continue;
-    const double others = load.bytes * (alike - 1);
-    step.passed.push_back({load.wire, others});
-    members.push_back({load.wire, load.wire, -others});
-  }
-  if (members.empty()) return;
-  if (step.members) members.insert(members.end(), step.members->begin(), step.members->end());
-  step.members = std::make_shared<const std::vector<MemberLoad>>(std::move(members));
 }
 
 }  // namespace moebius

@@ -89,6 +89,7 @@ WireId Sites::stand_in(WireId wire) const {
     return {wire.kind, at_or_same(leaf_stand_in_, wire.index)};
   if (wire.kind == WireKind::kPodUp || wire.kind == WireKind::kPodDown)
     return {wire.kind, at_or_same(pod_stand_in_, wire.index)};
+  if (wire.kind == WireKind::kScaleUpPair) return {wire.kind, stand_ins_.of_pair(wire.index)};
   return wire;
 }
 

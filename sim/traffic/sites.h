@@ -59,8 +59,8 @@ class Sites {
   // The device whose wires stand for those of `device`: itself where its rank represents a class or where it
   // holds none.
   int stand_in(int device) const { return stand_ins_.of(device); }
-  // Of a leaf's or pod's wires; all others stand for themselves.
-  WireId stand_in(WireId shared) const;
+  // Of a leaf's or pod's wires and links of full meshes; all others stand for themselves.
+  WireId stand_in(WireId wire) const;
   // Folding, where devices share a NIC: ranks of the classes of a group's members that stand on `nic`,
   // against those members that do. All of a class send at once, each in a group of its own. 1 where none
   // share one.

@@ -102,7 +102,7 @@ class StepBuilder {
   void add_wire_flows(const Traffic& traffic, const GroupSites& group, Step& step);
   std::vector<Load> folded_loads();
   void account_for_members(const Traffic& traffic, const GroupSites& group, Step& step);
-  void account_for_meshes(double alike, Step& step) const;
+  bool is_own(const Load& load) const;
   double chunk_seconds(const Traffic& traffic, const GroupSites& group) const;
   void begin();
   const std::vector<std::int32_t>& shifts_of(const GroupSites& group, RailChange change) const;

@@ -238,6 +238,17 @@ TEST_CASE("adapters that are cut over replicas with what they stand beside have 
   }
 }
 
+TEST_CASE("adapters whose weights and states stand in host memory have them") {
+  const TrainingJob job = adapted(all_experts_job(AttentionKind::kGqa), kAll);
+  for (const int zero : {0, 1, 3}) {
+    require_losses_of_one_rank(job, [&](TrainingPlan& plan) {
+      plan.dp = plan.ep = 2;
+      plan.zero = zero;
+      plan.offload.parameters = plan.offload.optimizer = true;
+    });
+  }
+}
+
 // With adapters beside experts alone, the first stage of four, a dense layer, is frozen as a whole.
 TEST_CASE("adapters in stages of every schedule have them") {
   TrainingJob job = adapted(deep_job(), kAll);

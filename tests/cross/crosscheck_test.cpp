@@ -92,6 +92,35 @@ TEST_CASE("the machine of virtual ranks executes what is simulated, and the diff
     CHECK(of.bias == Approx(of.seconds_a / of.seconds_b - 1).margin(1e-12));
 }
 
+TEST_CASE("a collective whose bytes its ranks do not divide moves what its tensors have") {
+  for (const std::string operation :
+       {"all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast"}) {
+    for (const std::string bytes : {"100 kB", "7 B"}) {
+      CrosscheckRequest request = request_for("allreduce-1024.json", synthetic_profile(),
+                                              {"/workload/operation=" + operation, "/workload/algorithm=auto",
+                                               "/workload/ranks=3", "/workload/bytes=" + bytes});
+      request.executions = 1;
+      const Crosscheck result = crosscheck(request);
+      INFO(to_text(result));
+      CHECK(result.same());
+    }
+  }
+}
+
+TEST_CASE("phases before training run with every rank, and are no part of what a crosscheck judges") {
+  const std::string rollout = R"({"serving": {"decode": {"attention": {"dp": 1, "tp": 1}, "max_batch": 4}}})";
+  CrosscheckRequest request = request_for(
+      "rl-64-h800.json", synthetic_profile(),
+      {R"(/model={"base": "qwen3-235b-a22b", "layers": 1, "hidden": 32, "heads": 2, "kv_heads": 2,)"
+       R"( "head_dim": 16, "vocabulary": 64, "experts": {"routed": 4, "active": 2, "width": 16}})",
+       "/plan/ep/degree=2", "/plan/dp/degree=2", "/workload/sequence_length=16", "/workload/global_batch=4",
+       R"(/workload/rl={"prompts": 2, "samples": 2, "response_tokens": 4, "rollout": )" + rollout + "}"});
+  request.executions = 1;
+  const Crosscheck result = crosscheck(request);
+  INFO(to_text(result));
+  CHECK(result.same());
+}
+
 TEST_CASE("a crosscheck's text judges times where they are comparable and says how else") {
   CrosscheckRequest request = request_for("moe-layer.json", synthetic_profile());
   request.executions = 1;

@@ -42,6 +42,17 @@ TEST_CASE("a run that goes on from a checkpoint is explained by the steps that i
   CHECK_THAT(resumed.out, Catch::Contains("ops of layer"));
 }
 
+TEST_CASE("losses of a model that is not computed whole are told as that") {
+  const std::string gpt =
+      "run " + test::scenario_file("smoke/train-small.json") +
+      R"( --json --set /workload/steps=1 --set '/plan={"dp": {"degree": 1}, "fold": false}')"
+      R"( --set '/model={"base": "gpt-1.7b", "layers": 2, "hidden": 64, "heads": 4, "head_dim": 16,)"
+      R"( "vocabulary": 64, "dense_width": 128, "learned_positions": 64}')";
+  CHECK_THAT(succeeded(gpt + " --executor host").out,
+             Catch::Contains(R"("left out": "biases but those of queries)"));
+  CHECK_THAT(succeeded(gpt).out, !Catch::Contains("left out"));
+}
+
 TEST_CASE("copies to and from the host, and dense tensor parallelism, are told as what they are") {
   const std::string moe = "smoke/moe-64-h800.json", copies = "exposed copies to and from host memory",
                     parts = "exposed tensor- and context-parallel communication",

@@ -20,7 +20,7 @@ TEST_CASE("a distance is a length, a link between regions has a rate") {
       R"(s.json: --set /cluster/fabric/region_rate: expected a byte rate such as "400 Gb/s", found "30 km")");
   CHECK(refusal(kRegions, "/cluster/fabric/region_rate", "null") ==
         "s.json:11: /cluster/pools: 2 regions, but nothing joins them: expected \"region_rate\", and "
-        "\"region_distance\"");
+        "\"region_distance\", of the fabric");
 }
 
 TEST_CASE("a transport has a name, and packets larger than their headers") {

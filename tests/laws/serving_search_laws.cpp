@@ -171,6 +171,27 @@ TEST_CASE("a plan that a search writes does what its figures say") {
   CHECK(goodputs > 0);
 }
 
+// Neither doubled nor bisected: it is the traffic's own rate, or that of requests which are served alone.
+TEST_CASE("a search that is ended tries no further rates of the plan as given") {
+  const Library library("");
+  int kept = 0;
+  for (std::uint32_t seed = 1; seed <= 12; ++seed) {
+    const Document base = serving_problem(seed);
+    if (!comes_by_itself(base)) continue;
+    SearchRequest request = serving_request(library, base, seed);
+    request.goal = SearchGoal::kGoodput;
+    request.attainment = 0.5;
+    request.stopped = [] { return true; };
+    const SearchResult result = search_serving(base, serving_space(seed), request);
+    if (!result.given || result.given->rough.value <= 0) continue;
+    INFO("problem " << seed);
+    const double times_faster = result.given->rough.times_faster;
+    CHECK((times_faster == 1 || times_faster == 1.0 / 4096));
+    ++kept;
+  }
+  CHECK(kept > 0);
+}
+
 // The sentence with which a search is refused.
 std::string refusal(const Document& base, const SpaceFile& space, SearchRequest request) {
   try {

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdint>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -12,14 +15,50 @@
 #include "viz/data/overlap_parts.h"
 #include "viz/data/transfers.h"
 #include "viz/export/output_file.h"
+#include "viz/import/foreign_trace.h"
 #include "workloads/progress_bar.h"
 
 namespace moebius::viz {
 namespace {
 
+std::optional<std::size_t> row_in(std::string_view text, std::size_t rows) {
+  std::size_t row = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), row);
+  return error == std::errc() && end == text.data() + text.size() && row < rows ? std::optional(row)
+                                                                              : std::nullopt;
+}
+
+// Of a profile of others the first row of each row's thread: a slice counts without those inside it, so that
+// these go back to the same thread.
+std::vector<std::size_t> first_rows(const Timeline& tables) {
+  constexpr std::string_view kBelow = "below ";
+  std::vector<std::size_t> rows(tables.class_ranks.size());
+  std::iota(rows.begin(), rows.end(), 0);
+  for (const auto& [name, value] : tables.facts) {
+    if (!name.starts_with(kBelow)) continue;
+    const auto row = row_in(std::string_view(name).substr(kBelow.size()), rows.size());
+    const auto first = row_in(value, rows.size());
+    if (row && first) rows[*row] = *first;
+  }
+  return rows;
+}
+
+// A name that would count as an op's and does not: a call of a host.
+bool is_of_host(const OpRow& op, const std::string& name) {
+  const GuessedOp guess = guess_op(name);
+  return op.kind == OpKind::kAdd && guess.known && guess.kind != OpKind::kAdd;
+}
+
 class ChromeWriter {
  public:
-  ChromeWriter(const SpanColumns& run, const std::string& path) : run_(run), parts_(run), file_(path) {}
+  ChromeWriter(const SpanColumns& run, const std::string& path)
+      : run_(run),
+        parts_(run),
+        foreign_(is_imported(run.tables()) && run.fact("timeline_detail").empty()),
+        names_(class_names(run.tables())),
+        file_(path) {
+    if (foreign_) first_rows_ = first_rows(run.tables());
+  }
 
   void write() {
     file_.add("{\"displayTimeUnit\":\"ns\",\"otherData\":{");
@@ -67,10 +106,11 @@ class ChromeWriter {
     const Timeline& tables = run_.tables();
     const std::vector<std::string> names = span_names(tables);
     for (const OpRow& op : tables.ops) {
+      const std::string& name = names[texts_.size()];
+      const std::string_view category = foreign_ && is_of_host(op, name) ? "cpu_op" : to_string(op.phase);
       texts_.push_back(
           fmt::format("{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"args\":{{\"fragment\":{},\"op\":{}",
-                      json_string(names[texts_.size()]), to_string(op.phase),
-                      json_string(tables.fragments[op.fragment]), op.index));
+                      json_string(name), category, json_string(tables.fragments[op.fragment]), op.index));
     }
   }
 
@@ -80,9 +120,20 @@ class ChromeWriter {
                           what, pid, tid, json_string(text)));
   }
 
+  std::int64_t process_of(std::int32_t rank_class) const {
+    return run_.tables().class_ranks[foreign_ ? first_rows_[rank_class] : rank_class];
+  }
+
+  // "GPU 0, stream 7": as the profile has its process and its thread.
+  void name_thread(std::size_t row) {
+    const std::int64_t process = process_of(static_cast<std::int32_t>(row));
+    const std::size_t comma = names_[row].find(", ");
+    name("process_name", process, 0, names_[row].substr(0, comma));
+    if (comma != std::string::npos) name("thread_name", process, 0, names_[row].substr(comma + 2));
+  }
+
   void name_rows() {
     const Timeline& tables = run_.tables();
-    const std::vector<std::string> names = class_names(tables);
     const std::size_t rows = static_cast<std::size_t>(parts_.most()) * kNumLanes;
     std::vector<bool> seen(tables.class_ranks.size() * rows);
     for (std::size_t i = 0; i < run_.size(); ++i) {
@@ -91,7 +142,11 @@ class ChromeWriter {
           true;
     }
     for (std::size_t c = 0; c < tables.class_ranks.size(); ++c) {
-      name("process_name", tables.class_ranks[c], 0, names[c]);
+      if (foreign_) {
+        if (first_rows_[c] == c) name_thread(c);
+        continue;
+      }
+      name("process_name", tables.class_ranks[c], 0, names_[c]);
       for (std::size_t row = 0; row < rows; ++row)
         if (seen[c * rows + row])
           name("thread_name", tables.class_ranks[c], static_cast<std::int64_t>(row),
@@ -106,7 +161,7 @@ class ChromeWriter {
 
   void place(std::size_t i) {
     file_.add(",\"pid\":");
-    file_.add(std::int64_t{run_.tables().class_ranks[run_.rank_class(i)]});
+    file_.add(process_of(run_.rank_class(i)));
     file_.add(",\"tid\":");
     file_.add(thread_of(i));
     file_.add(",\"ts\":");
@@ -139,7 +194,7 @@ class ChromeWriter {
     const Timeline& tables = run_.tables();
     file_.add(fmt::format(
         "{{\"ph\":\"C\",\"name\":{},\"pid\":{},\"ts\":", json_string(tables.counters[sample.counter]),
-        tables.class_ranks[sample.rank_class]));
+        process_of(sample.rank_class)));
     time(sample.time.ns);
     file_.add(fmt::format(",\"args\":{{\"value\":{}}}}}", sample.value));
   }
@@ -161,6 +216,9 @@ class ChromeWriter {
 
   const SpanColumns& run_;
   const OverlapParts parts_;
+  const bool foreign_;                    // a profile of others, as it was imported
+  const std::vector<std::string> names_;  // of classes
+  std::vector<std::size_t> first_rows_;   // of a profile of others: first_rows()
   OutputFile file_;
   ProgressBar bar_;
   std::vector<std::string> texts_;  // by row of ops

@@ -123,6 +123,7 @@ class Rows {
     const std::int32_t row = add(fmt::format("{}, {}{}", trace_.processes[process], thread,
                                              above > 0 ? fmt::format(", below {}", above) : ""));
     of_track_[track].push_back(row);
+    firsts_[row] = of_track_[track].front();
     ends_[row] = end;
     if (of_process_[process] < 0) of_process_[process] = row;
     return row;
@@ -136,12 +137,15 @@ class Rows {
   }
   // "GPU 0, stream 7", "main, below 1"
   const std::vector<std::string>& names() const { return names_; }
+  // Of the same track, that which no other stands above.
+  std::int32_t first(std::size_t row) const { return firsts_[row]; }
 
  private:
   std::int32_t add(std::string name) {
     ends_.push_back(std::numeric_limits<std::int64_t>::min());
     names_.push_back(std::move(name));
-    return static_cast<std::int32_t>(names_.size()) - 1;
+    firsts_.push_back(static_cast<std::int32_t>(firsts_.size()));
+    return firsts_.back();
   }
 
   const ForeignTrace& trace_;
@@ -150,6 +154,7 @@ class Rows {
   std::vector<std::optional<Lane>> lanes_;  // by track
   std::vector<std::int64_t> ends_;          // by row
   std::vector<std::string> names_;
+  std::vector<std::int32_t> firsts_;
 };
 
 // Names of submissions say which pass or iteration a slice is, and no kind of op.
@@ -273,13 +278,15 @@ Timeline timeline_of(ForeignTrace&& trace, const std::string& source) {
   }
   std::vector<ForeignSlice>().swap(trace.slices);
   add_samples(trace, first, rows, timeline);
-  timeline.facts = {{"scenario", source},
-                    {"executor", "imported"},
-                    {"timeline_detail", trace.detail == "steps" ? "steps" : "ops"}};
+  timeline.facts = {{"scenario", source}, {"executor", "imported"}};
+  if (!trace.detail.empty())  // else it is of others, which exports tell by this
+    timeline.facts.emplace_back("timeline_detail", trace.detail == "steps" ? "steps" : "ops");
   for (std::size_t row = 0; row < rows.names().size(); ++row) {
     timeline.class_ranks.push_back(static_cast<std::int32_t>(row));
     timeline.class_sizes.push_back(1);
     timeline.facts.emplace_back(fmt::format("row {}", row), rows.names()[row]);
+    if (const auto first = static_cast<std::size_t>(rows.first(row)); first != row)
+      timeline.facts.emplace_back(fmt::format("below {}", row), std::to_string(first));
   }
   return timeline;
 }

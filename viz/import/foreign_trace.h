@@ -63,8 +63,9 @@ struct ForeignTimes {
 ForeignTimes times_of(ForeignTrace& trace);  // sorts its slices
 
 // Time starts with the first slice or sample; slices of a track that overlap (calls inside calls) stand on
-// rows below each other. Every row is a class of its own, named by a fact "row N"; of an export of ours each
-// process is one, with its lanes. Counters stand on the first row of their process. The trace is used up.
+// rows below each other. Every row is a class of its own, named by a fact "row N", and one below another by
+// "below N" with the number of that; of an export of ours each process is one, with its lanes. Counters stand
+// on the first row of their process. The trace is used up.
 Timeline timeline_of(ForeignTrace&& trace, const std::string& source);
 
 }  // namespace moebius::viz

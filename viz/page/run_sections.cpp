@@ -267,7 +267,7 @@ std::string service(const Figures& figures) {
                     fmt::format("{} of {}", count("peak_blocks"), count("blocks"))});
   }
   if (!text.empty()) text = "<p>Where the time of all requests went</p>\n" + text;
-  return text + table({"pool", "devices", "instances", "iterations", "busy", "blocks, at most"}, rows);
+  return text + table({"pool", "devices", "instances", "iterations", "busy", "blocks of a replica"}, rows);
 }
 
 std::string expectations(const Figures& figures) {

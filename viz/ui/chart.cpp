@@ -89,6 +89,7 @@ void explain(const std::string& word) {
 void stacked_bar(const Theme& theme, const StackedBar& bar) {
   double sum = 0;
   for (const ChartPart& part : bar.parts) sum += part.value;
+  const double whole = std::max({bar.full, bar.mark > 0 ? bar.mark : sum, 1e-300});  // what shares are of
   const double full = std::max({bar.full, sum, bar.mark * 1.02, 1e-300});
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x - 1, height = std::floor(font() * 2.2f);
@@ -104,7 +105,7 @@ void stacked_bar(const Theme& theme, const StackedBar& bar) {
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     if (ImGui::IsItemHovered() && mouse.x >= x0 && mouse.x < x1)
       ImGui::SetTooltip("%s: %s (%s)\n%s", part.name.c_str(), bar.text(part.value).c_str(),
-                        share_text(part.value / full).c_str(), glossary(part.name).c_str());
+                        share_text(part.value / whole).c_str(), glossary(part.name).c_str());
   }
   if (bar.mark > 0) {
     const float x = std::floor(at.x + width * static_cast<float>(bar.mark / full));

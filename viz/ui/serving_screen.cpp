@@ -67,7 +67,7 @@ void pools(const RunData& run) {
   if (pools == nullptr || pools->kind != Value::Kind::kObject || pools->keys.empty()) return;
   if (!ImGui::BeginTable("pools", 7, ImGuiTableFlags_RowBg)) return;
   for (const char* name :
-       {"pool", "devices", "instances", "iterations", "busy", "imbalance", "peak of cache blocks"})
+       {"pool", "devices", "instances", "iterations", "busy", "imbalance", "most blocks of a replica"})
     ImGui::TableSetupColumn(name);
   ImGui::TableHeadersRow();
   for (std::size_t i = 0; i < pools->keys.size(); ++i) {

@@ -62,11 +62,12 @@ class Collector {
   void kernels() {
     const bool apart = plan_.attention == AttentionKernels::kUnfused || plan_.loss != LossKernels::kFused ||
                        plan_.separate_norm_grad || plan_.separate_accumulation || plan_.separate_update ||
-                       plan_.separate_routing || plan_.expert_by_expert || plan_.eager_elementwise;
+                       plan_.separate_routing || plan_.expert_by_expert || plan_.eager_elementwise ||
+                       plan_.biases != BiasKernels::kFused;
     add(apart, "fused kernels of attention, loss, norms, routing and update",
         {"/plan/attention=flash", "/plan/loss=fused", "/plan/elementwise=fused", "/plan/norms=fused",
-         "/plan/precision/accumulation=fused", "/plan/optimizer=fused", "/plan/ep/kernels=fused",
-         "/plan/ep/products=grouped"});
+         "/plan/biases=fused", "/plan/precision/accumulation=fused", "/plan/optimizer=fused",
+         "/plan/ep/kernels=fused", "/plan/ep/products=grouped"});
   }
 
   void formats() {

@@ -93,15 +93,10 @@ Cost batch_cost(const CostSource& source, const CostQuery& query, const Fragment
   const Batch& batch = *fragment.batches[op.batch];
   if (op.kind == OpKind::kDeltaRule) return delta_rule_cost(source, query, batch);
   if (batch.page_tokens == 0) return packed_cost(source, query, batch);
-  Cost sum;
-  for (const auto& [queries, keys] : keys_by_queries(batch)) {
-    const Cost cost = source.cost(query_of_set(query, queries, keys));
-    // The longest set speaks for where the figure is known from.
-    if (cost.seconds >= sum.seconds) sum.origin = cost.origin, sum.error = cost.error, sum.watts = cost.watts;
-    sum.seconds += cost.seconds;
-    sum.memory_bytes += cost.memory_bytes;
-  }
-  return sum;
+  KernelSum sum;
+  for (const auto& [queries, keys] : keys_by_queries(batch))
+    sum.add(source.cost(query_of_set(query, queries, keys)));
+  return sum.sum();
 }
 
 }  // namespace moebius

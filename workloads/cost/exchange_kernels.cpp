@@ -41,7 +41,7 @@ constexpr Field kFields[] = {
 constexpr const char* kExchangeNotes = R"(  "notes": [
     "Written by `moebius calibrate --from DIR --fit exchanges --out FILE`: constants of dispatch and combine kernels, fitted to the rows of the smallest number of nodes that a kernel was measured on.",
     "The law stands in workloads/cost/exchange_model.h. family: throughput (DeepEP normal) or low-latency. reach: the kernel within a node, or between nodes.",
-    "fixed: launch and synchronisation; expert: a count for every expert, remote_expert: by the NIC; fill: of the first tokens of each channel (two cores). token, copy, sum: time of a core; copy_gb_s and sum_gb_s: bytes that one core moves. message: for every copy to another rank; crossing: for every row that leaves a package of several dies, each of them a rank. each_expert: a token goes to each of its experts by itself. in_turn: cores of the same number read the same source. link_share, nic_share: of the line rate, per direction. A constant that is not there is 0, or no limit.",
+    "fixed: launch and synchronisation; expert: a count for every expert, remote_expert: by the NIC; fill: of the first tokens of each channel (two cores). token, copy, sum: time of a core; copy_gb_s and sum_gb_s: bytes that one core moves. message: for every copy to another rank; crossing: for every row that leaves a package of several dies, each of them a rank; package: devices that are its dies. each_expert: a token goes to each of its experts by itself. in_turn: cores of the same number read the same source. link_share, nic_share: of the line rate, per direction. A constant that is not there is 0, or no limit.",
     "rows: that the constants were fitted to, with the median error on them. 0: constants of another chip of the family, an estimate."
   ],
 )";
@@ -56,6 +56,7 @@ ExchangeKernel read_kernel(Reader reader) {
   kernel.between_nodes = reader.choice<bool>("reach", {{"node", false}, {"network", true}});
   for (const Field& field : kFields) kernel.*field.value = reader.number(field.key, {0}, 0) * field.unit;
   kernel.dies = static_cast<int>(reader.integer("dies", {1, 64}, 1));
+  kernel.package = static_cast<int>(reader.integer("package", {1, 64}, 1));
   kernel.each_expert = reader.boolean("each_expert", false);
   kernel.in_turn = reader.boolean("in_turn", false);
   kernel.rows = static_cast<int>(reader.integer("rows", {0, 1e6}));
@@ -74,6 +75,7 @@ std::string kernel_text(const ExchangeKernel& kernel) {
     if (const double value = kernel.*field.value / field.unit; value > 0)
       text += fmt::format(", \"{}\": {:.3g}", field.key, value);
   if (kernel.dies > 1) text += fmt::format(", \"dies\": {}", kernel.dies);
+  if (kernel.package > 1) text += fmt::format(", \"package\": {}", kernel.package);
   if (kernel.each_expert) text += ", \"each_expert\": true";
   if (kernel.in_turn) text += ", \"in_turn\": true";
   return text +
@@ -121,7 +123,7 @@ ExchangeKernel exchange_kernel(const Accelerator& chip, ExchangeQuestion questio
   CHECK(first != nullptr, "a kernel of each kind ships");
   ExchangeKernel estimate = like ? *like : *first;
   estimate.rows = 0;
-  estimate.dies = 1;  // known of the chip itself only
+  estimate.dies = estimate.package = 1;  // known of the chip itself only
   return estimate;
 }
 

@@ -97,7 +97,7 @@ double exchange_memory(const ExchangeKernel& kernel, const ExchangeLoad& load) {
 
 ExchangeLoad load_of_die(ExchangeLoad load, int dies) {
   const double kept = (load.copies - load.remote_ranks) * (dies - 1) / dies;  // for another die of the chip
-  load.linked = load.remote_ranks / dies;
+  load.linked /= dies;
   load.remote_ranks = (load.remote_ranks + kept) / dies;
   load.tokens /= dies;
   load.copies /= dies;

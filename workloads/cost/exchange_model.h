@@ -39,6 +39,7 @@ struct ExchangeKernel {
   double message = 0;                         // for a copy to another rank
   double crossing = 0;                        // for a row that leaves the package
   int dies = 1;              // of the chip, each a rank of the kernel with its share of cores and rates
+  int package = 1;           // neighbouring devices that are one package
   bool each_expert = false;  // high throughput: a row for each expert of a token, straight to its rank
   bool in_turn = false;      // cores of the same number read the same source at the same time
   double link_share = 0, nic_share = 0;  // of the line rates

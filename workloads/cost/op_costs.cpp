@@ -84,12 +84,17 @@ const OpCost& OpCosts::find(std::int32_t op, int cores) {
   return *known->of_op[op];
 }
 
-// Of several members the mean: the slowest sets the pace, but in each layer it is another.
+// Of several members the mean: the slowest sets the pace, but in each layer it is another. Where they take
+// equally long, as one alone does, OpCost names none of them.
 OpEnergy OpCosts::energy(const Op& op, const OpCost& cost) const {
   if (power_ == nullptr || power_->most() <= 0 || op.lane == Lane::kLoader) return {};
-  const double flops = has_member_rows(op)
-                           ? op_flops(op.kind, member_shape(op, fragment_, cost.slowest)).value
-                           : op_flops(op, fragment_).value;
+  double flops = 0;
+  if (has_member_rows(op)) {
+    const int member = cost.first < 1 ? cost.slowest : members_.front();
+    flops = op_flops(op.kind, member_shape(op, fragment_, member)).value;
+  } else {
+    flops = op_flops(op, fragment_).value;
+  }
   const DType type = product_dtype(accelerator_, query_of(fragment_, op, 0));
   OpEnergy energy = energy_of(*power_, {op.kind, type, flops, cost.memory_bytes, cost.seconds});
   energy.clocked *= cost.mean;

@@ -162,6 +162,11 @@ bool sums_bias(const CostQuery& query) {
   return (adds || query.kind == OpKind::kActivationGrad) && query.shape.heads == kSumsBias;
 }
 
+bool has_bias_apart(const CostQuery& query) {
+  const bool product = query.kind == OpKind::kGemm || query.kind == OpKind::kGemmWgrad;
+  return product && query.shape.heads == kWithBiasApart;
+}
+
 bool writes_columns(const CostQuery& query) {
   return (is_norm(query.kind) || query.kind == OpKind::kActivation) && query.shape.heads >= kWithColumns;
 }
@@ -198,7 +203,7 @@ bool is_within_exchange(const CostQuery& query) {
 
 bool has_separate_kernels(const CostQuery& query) {
   const OpKind kind = query.kind;
-  if (is_eager(query) || writes_columns(query) || sums_bias(query)) return true;
+  if (is_eager(query) || writes_columns(query) || sums_bias(query) || has_bias_apart(query)) return true;
   return query.shape.heads > 0 && (is_loss(kind) || is_norm(kind) || kind == OpKind::kAdam || is_gate(kind) ||
                                    is_permutation(kind) || is_grouped(kind) || kind == OpKind::kQuantise);
 }
@@ -211,6 +216,11 @@ Cost separate_kernels_cost(const CostSource& source, const CostQuery& query) {
   } else if (sums_bias(query)) {
     kernels.op_itself();
     kernels.pass_over(query.shape.m, query.shape.n * std::max<std::int64_t>(1, query.shape.k), 2);
+  } else if (has_bias_apart(query)) {
+    kernels.op_itself();
+    const bool back = query.kind == OpKind::kGemmWgrad;  // sums over tokens, which are its k
+    kernels.pass_over(back ? query.shape.k : query.shape.m, back ? query.shape.m : query.shape.n,
+                      back ? 2 : 4);
   } else if (is_grouped(query.kind)) {
     add_products(kernels, query);
     if (query.shape.heads == kSeparateWithBias) add_bias(kernels, query);

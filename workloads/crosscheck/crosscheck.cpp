@@ -16,9 +16,11 @@
 namespace moebius {
 namespace {
 
-// The simulator on another machine than the job's.
+// The simulator on another machine than the job's. Phases that a job has before it are not judged, and may
+// have other ranks.
 StartExecutor on_machine(const VirtualMachine& machine, const StartExecutor& simulate) {
   return [&machine, &simulate](const Job& job, const Layout& layout, Recorder& recorder) {
+    if (job.is_phase) return simulate(job, layout, recorder);
     const auto placed = std::make_shared<const Layout>(placed_on(machine, layout));
     StartedExecutor engine = simulate(job, *placed, recorder);
     engine.keepers.push_back(placed);
@@ -95,12 +97,20 @@ class Executions {
     job.scenario.save.clear();  // it is executed again and again, for its times
     GroupLedger ledger(job.workload().layout());
     Hooks hooks = hooks_of(request_, job);
-    if (first) hooks.observer = [&](const Submission& submission) { ledger.scheduled(submission); };
+    bool in_phase = false;  // whose submissions have numbers of their own, and are not judged
+    if (first)
+      hooks.observer = [&](const Submission& submission) {
+        if (!in_phase) ledger.scheduled(submission);
+      };
+    const StartExecutor execute = [&](const Job& of, const Layout& layout, Recorder& recorder) {
+      in_phase = of.is_phase;
+      return request_.execute(of, layout, recorder);
+    };
     hooks.inspect = [&](const StartedExecutor& engine) {
       if (first) engine.tell_transfers(ledger);
       if (engine.durations) durations_.push_back(engine.durations());
     };
-    outcomes_.push_back(perform(job, request_.execute, hooks));
+    outcomes_.push_back(perform(job, execute, hooks));
     if (request_.warm) leave_out_warm_up(job, outcomes_.back());
     // A machine of cores is compared with times of cores, and several processes have none.
     if (request_.machine && durations_.empty() && outcomes_.back().report.facts.executor == "host")

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "hw/error.h"
@@ -24,6 +25,21 @@ GroupBytes& GroupLedger::row(const Op& op, std::int32_t rank_class) {
   return row;
 }
 
+namespace {
+
+// Of a collective alone executors move whole elements, as many to each member, which may be a few more than
+// the bytes that were asked for: its tensors have them.
+Op as_executed(Op op, const Fragment& fragment) {
+  if (op.role != Role::kCollective) return op;
+  for (int i = 0; i < op.num_inputs + op.num_outputs; ++i) {
+    const Tensor& tensor = fragment.tensors[fragment.operands[op.first_tensor + i]];
+    op.payload = std::max(op.payload, tensor.bytes());
+  }
+  return op;
+}
+
+}  // namespace
+
 void GroupLedger::scheduled(const Submission& submission) {
   const Fragment& fragment = *submission.fragment;
   for (const Op& op : fragment.ops) {
@@ -32,7 +48,7 @@ void GroupLedger::scheduled(const Submission& submission) {
     const int size = std::max<int>(1, static_cast<int>(group.ranks.size()));
     GroupBytes& entry = row(op, submission.rank_class);
     ++entry.ops;
-    entry.scheduled += sent_bytes(op, fragment, size, group.my_index);
+    entry.scheduled += sent_bytes(as_executed(op, fragment), fragment, size, group.my_index);
   }
   submissions_.emplace(submission.sequence, submission);
 }

@@ -248,9 +248,12 @@ Outcome perform(Job& job, const StartExecutor& start, const Hooks& hooks) {
       set_fullest_cache(outcome.report.service->pools, *outcome.report.serving);
       if (!job.again) outcome.report.metrics.makespan = job.serving->system().span();
     }
-    const std::string missing = left_out(job.scenario.model);
-    if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   }
+  // Answers and losses are those of a model without it.
+  std::string missing;
+  if (job.serving) missing = left_out(job.scenario.model);
+  if (!facts.losses.empty()) missing = left_out_of_training(job.scenario.model);
+  if (!missing.empty()) facts.provenance.emplace_back("left out", missing);
   if (job.scenario.unfolded) facts.provenance.emplace_back("folding", why_unfolded(job.scenario));
   if (job.scenario.cluster->variation.any())
     facts.provenance.emplace_back("speed of devices", speeds_text(job.scenario, job.layout().device_of_rank));

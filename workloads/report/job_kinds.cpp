@@ -118,7 +118,8 @@ std::string reinforcement_text(const Report& report) {
   if (!report.reinforcement) return "";
   const ReinforcementFigures& figures = *report.reinforcement;
   std::string text = fmt::format(
-      "\nstep of reinforcement learning, its phases one after the other (above and below: training alone)\n"
+      "\nstep of reinforcement learning, its phases one after the other (the cost above is of all of them, "
+      "the rest above and below of training alone)\n"
       "  step time                    {:>10}; {:.0f} tokens/s, {:.0f} of them of responses\n",
       to_text(time_from_seconds(figures.step_time_s())), figures.tokens / figures.step_time_s(),
       figures.response_tokens / figures.step_time_s());

@@ -8,6 +8,7 @@
 
 #include "workloads/report/number_text.h"
 #include "workloads/report/spread_tree.h"
+#include "workloads/report/step_price.h"
 
 namespace moebius {
 namespace {
@@ -212,6 +213,19 @@ std::string classes_text(const ServiceFigures& service, PoolRole does) {
   return text;
 }
 
+namespace {
+
+// Known without prices.
+std::string energy_of_service(const ServiceFigures& service) {
+  if (!std::all_of(service.pools.begin(), service.pools.end(), power_known)) return "";
+  const bool by_tdp = std::any_of(service.pools.begin(), service.pools.end(),
+                                  [](const ServicePoolFigures& pool) { return !pool.tariff.idle_watts; });
+  return energy_text(share(service.cost.joules, static_cast<double>(service.cost.output)),
+                     "J a token generated", by_tdp);
+}
+
+}  // namespace
+
 std::string cost_text(const ServiceFigures& service, PoolRole does) {
   const CostFigures& all = service.cost;
   std::string text;
@@ -226,7 +240,7 @@ std::string cost_text(const ServiceFigures& service, PoolRole does) {
   }
   if (!all.unknown.empty()) {
     fmt::format_to(out, "  cost               not known: no price of {} in the catalog\n", all.unknown);
-    return text;
+    return text + energy_of_service(service);
   }
   const bool prompts = does != PoolRole::kDecode;
   fmt::format_to(out,
@@ -253,11 +267,7 @@ std::string cost_text(const ServiceFigures& service, PoolRole does) {
   if (all.usd_unused > 0)
     fmt::format_to(out, "  pools that served nobody are {:.1f}% of it\n",
                    100 * share(all.usd_unused, all.usd));
-  if (!std::all_of(service.pools.begin(), service.pools.end(), power_known)) return text;
-  const bool by_tdp = std::any_of(service.pools.begin(), service.pools.end(),
-                                  [](const ServicePoolFigures& pool) { return !pool.tariff.idle_watts; });
-  text += energy_text(share(all.joules, static_cast<double>(all.output)), "J a token generated", by_tdp);
-  return text;
+  return text + energy_of_service(service);
 }
 
 }  // namespace moebius

@@ -41,6 +41,14 @@ constexpr std::array kElementwise{
         "(PyTorch that is not compiled)"},
 };
 
+constexpr std::array kBiases{
+    Named<BiasKernels>{"fused", BiasKernels::kFused,
+                       "products add biases of queries, keys and values, and sum their gradients"},
+    Named<BiasKernels>{"summed-apart", BiasKernels::kSummedApart,
+                       "products add them; their gradients are kernels that read those of the results again"},
+    Named<BiasKernels>{"apart", BiasKernels::kApart, "adding them is a kernel behind the product, too"},
+};
+
 constexpr std::array kNorms{
     Named<bool>{"fused", false, "one kernel gives both gradients, rows are read once"},
     Named<bool>{
@@ -230,6 +238,8 @@ void read_training_plan(Section section, Scenario& scenario) {
   plan.loss = section.choice<LossKernels>("loss", kLosses, plan.loss, "kernels of the loss");
   plan.eager_elementwise = section.choice<bool>("elementwise", kElementwise, plan.eager_elementwise,
                                                 "kernels of norms, rotations and activations");
+  plan.biases = section.choice<BiasKernels>("biases", kBiases, plan.biases,
+                                            "kernels of the biases of queries, keys and values");
   plan.separate_norm_grad =
       section.choice<bool>("norms", kNorms, plan.separate_norm_grad, "kernels of a norm");
   plan.clip =

@@ -21,7 +21,7 @@ constexpr std::array kAdmissionPolicies{
 
 std::vector<std::string> read_pool_names(Section& row) {
   const DescriptionPtr form =
-      description_of("array", "names of pools of the plan that may serve it; none: all");
+      description_of("array", "names of pools of the plan that may serve it; left out: all");
   form->items = description_of("string", "");
   std::vector<std::string> names;
   const Value* value = row.value("pools", false, form);
@@ -40,8 +40,8 @@ ClassKeys read_class(Section& row) {
   RequestClass& of = keys.of;
   of.name = row.text("class", std::nullopt, "whose");
   require_one_line(of.name, row.place_of("class"));
-  of.goal.ttft = row.time("ttft", Time{}, "arrival to first token, at most; none: not promised");
-  of.goal.tpot = row.time("tpot", Time{}, "time per further token, at most; none: not promised");
+  of.goal.ttft = row.time("ttft", Time{}, "arrival to first token, at most; left out: not promised");
+  of.goal.tpot = row.time("tpot", Time{}, "time per further token, at most; left out: not promised");
   for (const auto& [key, promised] : {std::pair("ttft", of.goal.ttft), std::pair("tpot", of.goal.tpot)})
     if (row.given(key) && promised.ns == 0)
       row.place_of(key).fail("expected more than 0 s: without the key nothing is promised");

@@ -76,7 +76,11 @@ class ReplicatedMoe {
     return y;
   }
 
-  TensorId experts(TensorId x, TensorId weights) {
+  // Tokens are quantised, not their copies: engines' kernels of experts read the rows of tokens by expert
+  // (SGLang's and vLLM's fused_moe: moe_kernel_quantize_input before the products; DeepGEMM's and CUTLASS'
+  // copy what is quantised), as the rows do that their tables are fitted to (workloads/cost/expert_ops.h).
+  TensorId experts(TensorId tokens, TensorId weights) {
+    const TensorId x = w_.quantised(tokens, w_.expert_format().arithmetic);
     const std::int64_t h = model_.hidden;
     const DType dtype = w_.builder().tensor(x).dtype;
     const TensorId copies = transient(rows_, h, dtype, Role::kExperts);
@@ -91,11 +95,13 @@ class ReplicatedMoe {
     const TensorId up = grouped(copies, linears.up);
     const TensorId active = w_.activation(up, model_.experts.width / w_.plan().expert_tp, row_weights);
     const TensorId down = grouped(active, linears.down);
-    const TensorId tokens = transient(w_.rows(x), h, DType::kBf16, Role::kExperts);
-    w_.emit(
-        {.kind = OpKind::kUnpermute, .role = Role::kExperts, .route = route_, .shape = {.m = rows_, .n = h}},
-        {down}, {tokens});
-    return tokens;
+    const TensorId sums = transient(w_.rows(x), h, DType::kBf16, Role::kExperts);
+    w_.emit({.kind = OpKind::kUnpermute,
+             .role = Role::kExperts,
+             .route = route_,
+             .shape = {.m = rows_, .n = h, .k = w_.rows(x)}},
+            {down}, {sums});
+    return sums;
   }
 
   // Cut by columns over the tensor-parallel ranks, so that it joins the same sum.

@@ -8,7 +8,9 @@
 
 namespace moebius {
 
-// "biases, learned positions (rotary ones stand in)"; empty: everything is there.
+// "biases, learned positions"; empty: everything is there.
 std::string left_out(const Model& model);
+// The same of a training step whose numbers are computed.
+std::string left_out_of_training(const Model& model);
 
 }  // namespace moebius

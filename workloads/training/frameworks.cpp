@@ -22,12 +22,14 @@ TrainingPlan megatron_2022() {
   plan.blocking_messages = true;
   plan.attention = AttentionKernels::kUnfused;
   plan.loss = LossKernels::kSeparate;
+  plan.biases = BiasKernels::kApart;
   plan.separate_update = true;
   return plan;
 }
 
 TrainingPlan megatron_2021() {
   TrainingPlan plan = megatron_2022();
+  plan.biases = BiasKernels::kSummedApart;
   plan.separate_norm_grad = true;
   plan.separate_accumulation = true;
   plan.overlap_tensor_gradients = false;
@@ -67,6 +69,7 @@ TrainingPlan fsdp() {
   TrainingPlan plan = sharded(Scaling::kTensor);
   plan.shard_buffers = ShardBuffers::kFlat;
   plan.gradients = DType::kBf16;
+  plan.biases = BiasKernels::kSummedApart;
   plan.separate_update = true;
   plan.eager_elementwise = true;
   plan.launch = LaunchMode::kEager;
@@ -105,7 +108,8 @@ std::vector<TrainingFramework> all() {
        "dropout), "
        "fused_layer_norm.py (apex), mpu/cross_entropy.py (FP32 logits, step by step), mpu/layers.py (sums of "
        "the "
-       "reverse pass in line), p2p_communication.py (torch.cuda.synchronize after each exchange), "
+       "reverse pass in line; F.linear, whose gradient of a bias is a sum apart), p2p_communication.py "
+       "(torch.cuda.synchronize after each exchange), "
        "optimizer/optimizer.py (unscale, clip and copies apart from FusedAdam), arguments.py (--clip-grad "
        "1.0; "
        "FP16 gradients are summed as such)"},
@@ -114,7 +118,8 @@ std::vector<TrainingFramework> all() {
        "which are added by the product itself",
        megatron_2022(),
        "Megatron-LM v3.0: megatron/core/tensor_parallel/layers.py "
-       "(LinearWithGradAccumulationAndAsyncCommunication), arguments.py (bf16 sets "
+       "(LinearWithGradAccumulationAndAsyncCommunication: output + bias, grad_output.sum), arguments.py "
+       "(bf16 sets "
        "accumulate_allreduce_grads_in_fp32; --no-async-tensor-model-parallel-allreduce and "
        "--no-gradient-accumulation-fusion turn the defaults off), fused_layer_norm.py (persistent kernel), "
        "p2p_communication.py (torch.cuda.synchronize after each exchange)"},

@@ -155,6 +155,7 @@ std::string kernels_apart(const TrainingPlan& plan) {
   add(plan.loss != LossKernels::kFused, "loss");
   add(plan.eager_elementwise, "elementwise operations");
   add(plan.separate_norm_grad, "gradients of norms");
+  add(plan.biases != BiasKernels::kFused, "biases");
   add(plan.separate_accumulation, "sums of gradients");
   add(plan.separate_update, "update");
   add(plan.separate_routing, "routing");

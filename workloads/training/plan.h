@@ -36,6 +36,9 @@ enum class LossKernels : std::uint8_t {
   kSeparate,  // as Megatron-LM's vocabulary-parallel cross entropy
   kAutocast,  // as PyTorch's cross entropy under autocast
 };
+// Biases of queries, keys and values (the others of a layer are added behind their products): both in the
+// products; summed by kernels of their own; added by such, too.
+enum class BiasKernels : std::uint8_t { kFused, kSummedApart, kApart };
 // What stands between a tensor and the collective that gathers it or sums it into shards (zero 2 and 3).
 enum class ShardBuffers : std::uint8_t {
   kInPlace,  // nothing
@@ -136,6 +139,7 @@ struct TrainingPlan {
   LossKernels loss = LossKernels::kFused;
   bool eager_elementwise =
       false;  // RMSNorms, rotations and gated activations are a kernel for each operation
+  BiasKernels biases = BiasKernels::kFused;
   bool separate_norm_grad = false;  // a norm's own gradient is a kernel that reads both operands again
   double clip = 0;                  // the norm over all gradients that a step keeps to; 0: whatever it is
   bool separate_update = false;     // unscaling, scaling by the norm and copies are kernels beside Adam's

@@ -181,7 +181,8 @@ TEST_CASE("Cores that read the same source wait for their turn") {
 // 100 of 120 rows leave the chip, half of them by each of its two dies; of the 20 that stay every second goes
 // to the other die: 50 + 5 to other ranks.
 TEST_CASE("The dies of a chip share its rows") {
-  const ExchangeLoad die = load_of_die({.ranks = 6, .tokens = 30, .copies = 120, .remote_ranks = 100}, 2);
+  const ExchangeLoad die =
+      load_of_die({.ranks = 6, .tokens = 30, .copies = 120, .remote_ranks = 100, .linked = 100}, 2);
   CHECK(die.ranks == 12);
   CHECK(die.tokens == 15);
   CHECK(die.copies == 60);

@@ -2,6 +2,7 @@
 #include "workloads/cost/power.h"
 
 #include <cmath>
+#include <memory>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,7 @@
 #include "models/layer_math.h"
 #include "workloads/cost/clock_power.h"
 #include "workloads/cost/cost_source.h"
+#include "workloads/cost/op_costs.h"
 #include "workloads/cost/roofline.h"
 
 #include "hw/error.h"
@@ -273,6 +275,34 @@ TEST_CASE("a board of which large products draw all it may is slower as soon as 
             .seconds;
     CHECK(seconds > 1.01 * before);
     before = seconds;
+  }
+}
+
+// By Zipf's law the four members have unlike rows, and each has a class of its own.
+TEST_CASE("a member that is simulated alone draws for its own rows") {
+  const RouteSpec spec{.popularity = {PopularityKind::kZipf, 1.0, false},
+                       .ranks = 4,
+                       .ranks_per_node = 4,
+                       .experts = 16,
+                       .active = 2,
+                       .tokens = 4096};
+  Fragment fragment;
+  fragment.name = "experts";
+  fragment.routes = {std::make_shared<const Route>(spec)};
+  Op op{.kind = OpKind::kGroupedGemm, .shape = {.m = 8192, .n = 4096, .k = 4096, .groups = 4}};
+  op.route = 0;
+  fragment.ops = {op};
+  const Accelerator chip = h200();
+  const ClockPower power = clock_power(chip, {profile()});
+  const double joule = power.joule_per_product[static_cast<std::size_t>(DType::kBf16)];
+  const auto source = make_cost_source(chip);
+  const Route& route = *fragment.routes.front();
+  REQUIRE(route.rows_of_rank(0) != route.rows_of_rank(3));
+  for (const std::int32_t member : {0, 1, 2, 3}) {
+    DistinctCosts distinct;
+    OpCosts costs(fragment, chip, *source, distinct, {member}, {}, &power);
+    const double flops = 2.0 * route.rows_of_rank(member) * 4096 * 4096;
+    CHECK(costs.at(0, chip.cores).energy.clocked == Approx(flops * joule));
   }
 }
 

@@ -115,3 +115,41 @@ TEST_CASE("packed sequences of equal length take what whole rows of that length 
       CHECK(packed.memory_bytes == Approx(whole.memory_bytes));
     }
 }
+
+namespace {
+
+// One, two and three queries take 3, 2 and 4 s; the error says which it was.
+class ByQueries : public CostSource {
+ public:
+  Cost cost(const CostQuery& query) const override {
+    constexpr double kSeconds[] = {0, 3, 2, 4};
+    const std::int64_t queries = query.shape.m / query.shape.groups;
+    Cost cost;
+    cost.seconds = kSeconds[queries];
+    cost.error = static_cast<float>(queries);
+    return cost;
+  }
+  std::string description() const override { return "by queries"; }
+};
+
+}  // namespace
+
+// 4 s are less than the 5 of the sets before.
+TEST_CASE("of a batch the set that takes longest says where its cost is known from") {
+  Batch batch;
+  batch.page_tokens = 16;
+  for (const std::int32_t queries : {1, 2, 3}) {
+    batch.sequences.emplace_back();
+    batch.sequences.back().past = 8;
+    batch.sequences.back().count = queries;
+  }
+  Fragment fragment;
+  fragment.batches.push_back(std::make_shared<const Batch>(batch));
+  Op op;
+  op.kind = OpKind::kPagedAttention, op.batch = 0;
+  CostQuery query;
+  query.kind = OpKind::kPagedAttention;
+  const Cost cost = batch_cost(ByQueries(), query, fragment, op);
+  CHECK(cost.seconds == 9);
+  CHECK(cost.error == 3);
+}

@@ -123,7 +123,8 @@ TEST_CASE("Regions that nothing joins, or that do not stand together, are refuse
   FabricSpec spec = regions_spec();
   spec.region_rate = {};
   REQUIRE(Fabric::problem(spec, {servers_of_region(4), servers_of_region(4, 1)}) ==
-          "2 regions, but nothing joins them: expected \"region_rate\", and \"region_distance\"");
+          "2 regions, but nothing joins them: expected \"region_rate\", and \"region_distance\", of the "
+          "fabric");
   REQUIRE(Fabric::problem(spec, {servers_of_region(4)}).empty());
   REQUIRE(Fabric::problem(regions_spec(),
                           {servers_of_region(4), servers_of_region(4, 1), servers_of_region(4)}) ==

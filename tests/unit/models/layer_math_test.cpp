@@ -107,6 +107,12 @@ TEST_CASE("a fused norm writes the quantised copy beside the BF16 one") {
   CHECK(bytes(OpKind::kNorm, shape, DType::kFp8) == plain + 2560 * (1 + 4.0 / 128));
 }
 
+TEST_CASE("copies of tokens are read, and a row of each token or of each copy is written") {
+  CHECK(op_bytes(OpKind::kUnpermute, {.m = 64, .n = 256}, DType::kBf16).value == 2.0 * 128 * 256);
+  CHECK(op_bytes(OpKind::kUnpermute, {.m = 64, .n = 256, .k = 8}, DType::kBf16).value == 2.0 * 72 * 256);
+  CHECK(op_bytes(OpKind::kUnpermute, {.m = 4, .n = 256, .k = 8}, DType::kBf16).value == 2.0 * 12 * 256);
+}
+
 TEST_CASE("a gated activation reads two columns for each one that it writes") {
   CHECK(bytes(OpKind::kActivation, {.m = 5, .n = 64, .k = 2}) == 5 * 64 * 3 * 2);
   CHECK(bytes(OpKind::kActivation, {.m = 5, .n = 64, .k = 1}) == 5 * 64 * 2 * 2);

@@ -198,6 +198,13 @@ TEST_CASE("delta networks need attention layers among them, and value heads that
   CHECK(wrong(model) == "rotary_dim: rotary_dim 3 is not an even part of head_dim 4");
 }
 
+TEST_CASE("layers of a model whose positions are learned turn neither queries nor keys") {
+  Model model = small_moe();
+  CHECK(model.rotates(0));
+  model.learned_positions = 100;  // GPT-2: wpe, added to wte before the first layer
+  for (int layer = 0; layer < model.layers; ++layer) CHECK_FALSE(model.rotates(layer));
+}
+
 TEST_CASE("full_attention_every frees the last of each n layers from the window") {
   Model model = small_moe();
   model.sliding_window = 128;

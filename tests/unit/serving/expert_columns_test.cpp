@@ -83,6 +83,22 @@ TEST_CASE("experts compute the tokens of all ranks, each with its share of their
   }
 }
 
+// As the kernels are that the tables of experts were measured with.
+TEST_CASE("tokens of experts in 8 bits are quantised before they are copied, and summed to as many rows") {
+  ServingJob job = columns_job(1, 4);
+  job.plan.gemm = DType::kFp8;
+  const FragmentPtr fragment = gathered_iteration(job, 9);
+  int copied = 0, summed = 0;
+  for (const Op& op : fragment->ops) {
+    CHECK((op.kind != OpKind::kQuantise || op.role != Role::kExperts));
+    if (op.kind == OpKind::kPermute && ++copied > 0) CHECK(op.dtype == DType::kFp8);
+    if (op.kind == OpKind::kUnpermute && ++summed > 0) CHECK(op.shape.k == 4 * 9);
+  }
+  const int layers = job.model.layers - job.model.first_dense;
+  CHECK(copied == layers);
+  CHECK(summed == layers);
+}
+
 // Rows in 4 bits are no input of a router.
 TEST_CASE("rows of products in 4 bits travel in these, with the weights that the router gave them") {
   ServingJob job = columns_job(1, 4);

@@ -5,6 +5,7 @@
 
 #include "sim/traffic/step_builder.h"
 #include "tests/laws/small_world.h"
+#include "workloads/cost/exchange_kernels.h"
 
 using namespace moebius;
 
@@ -84,4 +85,34 @@ TEST_CASE("for low latency every copy travels by itself") {
 TEST_CASE("by the library's all-to-all a token travels once for each of its experts") {
   const Case c;
   REQUIRE(all_to_all_rows(c.route) == Approx(4096 * 8).epsilon(0.02));
+}
+
+// One NIC a device, two of half the rate each, or one of twice the rate for two devices: NICs of 1 GB/s are
+// what the kernel waits for.
+TEST_CASE("a device's NICs together send what one of their rate does") {
+  Case one{.cluster = make_cluster({.nodes = 4, .per_node = 4, .nic = 1e9})};
+  const double alone = one.traffic(one.op(OpKind::kDispatch)).least_seconds;
+  for (const auto& [nics, rate] : {std::pair{8, 0.5e9}, std::pair{2, 2e9}}) {
+    Pool pool = one.cluster.pools.front();
+    pool.node.nics = nics;
+    FabricSpec spec = one.cluster.fabric.spec();
+    spec.nic = {rate};
+    spec.tiers = kAutomaticTiers;
+    const Case several{.cluster = {{pool}, Fabric(spec, {part_of_fabric(pool, spec)})}};
+    CHECK(several.traffic(several.op(OpKind::kDispatch)).least_seconds == Approx(alone));
+  }
+  Case slow{.cluster = make_cluster({.nodes = 4, .per_node = 4, .nic = 0.5e9})};
+  CHECK(slow.traffic(slow.op(OpKind::kDispatch)).least_seconds == Approx(2 * alone));
+}
+
+// 4,096 tokens of 8 experts: 2,048 rows for each of 16 ranks, of which 14 are neither the rank itself nor the
+// other die of its package. Links and NICs are far faster than what moves rows over them.
+TEST_CASE("between the dies of a package no row crosses a link") {
+  Case dies{.cluster = make_cluster({.nodes = 4, .per_node = 4, .link = 1e12, .nic = 1e12})};
+  Accelerator& die = dies.cluster.pools.front().accelerator;
+  die.id = "ascend-910c-die";
+  const ExchangeKernel kernel = exchange_kernel(die, {ExchangeFamily::kThroughput, true, true});
+  REQUIRE(kernel.crossing > 0);
+  CHECK(dies.traffic(dies.op(OpKind::kCombine)).least_seconds ==
+        Approx(14 * 2048 * kernel.crossing).epsilon(0.02));
 }

@@ -53,6 +53,26 @@ TEST_CASE("ranks of two kinds of groups of one size are counted once") {
   CHECK(found.front().find("12 of 24 ranks are in tensor groups of 6") == 0);
 }
 
+// Of tensor groups of 4 the ranks 0, 4, 8 and 12 are a context group: no node of 8 has room for 16 ranks.
+TEST_CASE("groups whose neighbours between them fill a domain are no one's fault") {
+  TrainingPlan plan = plan_by_tensors(4, 2, 1);
+  plan.cp = 4;
+  CHECK(sentences(plan, 4).empty());
+  const Cluster cluster = make_cluster({.nodes = 4});
+  CHECK_FALSE(devices_of_whole_groups(cluster, make_layout(plan, column_kinds(plan, cluster.fabric))));
+}
+
+// Ranks 0, 2, 4 and 1, 3, 5 share six devices; the blocks that begin at 6 and 12 stand on two nodes each.
+TEST_CASE("of groups of every second rank whole blocks are kept together") {
+  TrainingPlan plan = plan_by_tensors(2, 4, 1);
+  plan.cp = 3;
+  const auto found = sentences(plan, 4);
+  REQUIRE(found.size() == 1);
+  CHECK(found.front() ==
+        "12 of 24 ranks are in context groups of 3 that stand over several scale-up domains, though one of 8 "
+        "devices has room: /plan/placement/devices \"0-5, 8-13, ...\" would keep them together");
+}
+
 // Groups of 6 on nodes of 8: six devices of each node.
 TEST_CASE("devices that keep groups together are the first ones that they fill of each domain") {
   const TrainingPlan plan = plan_by_tensors(1, 24, 6);

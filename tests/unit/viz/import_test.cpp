@@ -5,6 +5,7 @@
 #include "tests/catch.h"
 #include "tests/process.h"
 #include "viz/data/op_names.h"
+#include "viz/export/chrome_trace.h"
 
 namespace moebius::viz {
 namespace {
@@ -184,6 +185,30 @@ TEST_CASE("an export of a service comes back as what it kept") {
   const Timeline run = timeline_of(std::move(trace), "t");
   CHECK(of_submissions(run));
   CHECK(span_name(run, run.ops[0]) == "decode attention");
+}
+
+// Of two threads that are called alike each has its own calls inside calls.
+TEST_CASE("an export of an import says what the profile said") {
+  const test::Scratch scratch;
+  const std::string profile = scratch.write("t.json", R"({"traceEvents": [
+    {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "python"}},
+    {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "python"}},
+    {"ph": "X", "cat": "cpu_op", "name": "aten::matmul", "ts": 0, "dur": 100, "pid": 3, "tid": 1},
+    {"ph": "X", "cat": "kernel", "name": "ampere_gemm", "ts": 10, "dur": 50, "pid": 1, "tid": 7},
+    {"ph": "X", "cat": "kernel", "name": "flash_fwd", "ts": 20, "dur": 10, "pid": 1, "tid": 7},
+    {"ph": "X", "cat": "kernel", "name": "ampere_gemm", "ts": 10, "dur": 40, "pid": 2, "tid": 7},
+    {"ph": "X", "cat": "kernel", "name": "flash_fwd", "ts": 45, "dur": 5, "pid": 2, "tid": 7}]})");
+  const std::string run = scratch.path("t.mtl"), exported = scratch.path("e.json");
+  save_timeline(timeline_of(read_chrome_trace(profile), "t.json"), run);
+  export_chrome(SpanColumns(run), exported);
+  ForeignTrace again = read_chrome_trace(exported);
+  const ForeignTimes times = times_of(again);
+  CHECK(times.kinds.at(OpKind::kGemm).busy == Approx(75e-6));  // 50 - 10 and 40 - 5
+  CHECK(times.kinds.at(OpKind::kAttention).busy == Approx(15e-6));
+  CHECK(times.other == Approx(100e-6));
+  const Timeline rows = timeline_of(std::move(again), "e.json");
+  REQUIRE(rows.class_ranks.size() == 5);
+  CHECK(class_name(rows, 1) == "python, thread 7");
 }
 
 TEST_CASE("names that stand at time 0 take no nanoseconds from times since 1970") {

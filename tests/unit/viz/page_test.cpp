@@ -144,6 +144,8 @@ TEST_CASE("a service's page has its money, its classes, its pools over time and 
                "pools": {"decode": {"usd_per_hour_of_a_device": 2.95, "usd": 4.5, "joules": 3.6e6}}},
       "classes": {"chat": {"submitted": 5, "completed": 5, "slo_attainment": 0.8, "goal": {"ttft_s": 2},
                            "ttft_s": {"p50": 0.1, "p99": 3.5}}},
+      "pools": {"decode": {"devices": 16, "instances": 1, "iterations": 9, "busy": 0.5,
+                           "peak_blocks": 1, "blocks": 7}},
       "series": {"step_s": 2, "decode": {"waiting": [0, 0], "running": [1, 4], "blocks": [1, 2]}},
       "uncertainty": {"figures": {"ttft_s": {"mean": {"low": 0.2, "high": 0.5, "rows": 9, "sources": 3,
                                                        "class": "serving"}}},
@@ -152,6 +154,9 @@ TEST_CASE("a service's page has its money, its classes, its pools over time and 
   CHECK(text.find("<b>47.2 USD</b><span>price of an hour</span>") != std::string::npos);
   CHECK(text.find("<td>2.95 USD</td><td>4.5 USD</td>") != std::string::npos);
   CHECK(text.find("<td>100 ms / 3.5 s of 2 s</td>") != std::string::npos);
+  // Of one replica, where the blocks over time are those of all.
+  CHECK(text.find("blocks of a replica") != std::string::npos);
+  CHECK(text.find("<td>1 of 7</td>") != std::string::npos);
   CHECK(text.find("<b>running</b> <span class=\"soft\">at most 4</span>") != std::string::npos);
   CHECK(text.find("<b>waiting</b>") == std::string::npos);  // nothing ever waited
   CHECK(text.find("<td>200 ms to 500 ms</td><td>9 rows of 3 sources, serving</td>") != std::string::npos);

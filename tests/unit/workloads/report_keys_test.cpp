@@ -81,6 +81,20 @@ TEST_CASE("a step of training has its price and its energy, null where they are 
   CHECK(unpriced.at("joules_per_token"));
 }
 
+// Of an H20 nobody knows the price, but what it draws.
+TEST_CASE("a service has its energy in both forms of a report where its price is not known") {
+  const std::string unpriced = "serve-tiers.json --set /cluster/pools/0/accelerator=h20-sxm";
+  const Document report = reported(unpriced);
+  REQUIRE(report.root.find("cost") != nullptr);
+  CHECK(report.root.find("cost")->find("usd") == nullptr);
+  REQUIRE(report.root.find("cost")->find("joules_per_output_token") != nullptr);
+  CHECK(report.root.find("cost")->find("joules_per_output_token")->number > 0);
+  const test::Finished text =
+      test::run_moebius("run " + std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/" + unpriced);
+  CHECK_THAT(text.out, Catch::Contains("cost               not known: no price of h20-sxm"));
+  CHECK_THAT(text.out, Catch::Contains("J a token generated"));
+}
+
 TEST_CASE("a report is named after another trace that was set") {
   const test::Scratch scratch;
   const std::string trace = scratch.write(

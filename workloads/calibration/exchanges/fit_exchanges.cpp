@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -237,7 +238,7 @@ class Fitting {
       if (kernels_[i].dies == 1) continue;
       ExchangeKernel die = kernels_[i];
       die.chip += "-die";
-      die.dies = 1;
+      die.package = std::exchange(die.dies, 1);
       die.source = "as " + kernels_[i].chip;
       kernels_.push_back(die);
     }

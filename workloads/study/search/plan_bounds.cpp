@@ -37,7 +37,11 @@ PlanBounds::PlanBounds(const TrainingSpace& space, const PlanScore& score, const
 bool PlanBounds::hold() const {
   const Scenario& scenario = space_.scenario();
   const bool whole = !scenario.training.forward_only && !scenario.training.adapters.any();
-  return whole && !scenario.training.lengths && !several_kinds(*scenario.cluster) &&
+  // Stages are looked at with all tokens; where experts are not asked for alike a capacity drops some.
+  const bool drops = scenario.training.popularity.kind != PopularityKind::kBalanced &&
+                     std::any_of(space_.bundles().begin(), space_.bundles().end(),
+                                 [](const PlanBundle& bundle) { return bundle.plan.capacity > 0; });
+  return whole && !drops && !scenario.training.lengths && !several_kinds(*scenario.cluster) &&
          !scenario.cluster->exchange && !scenario.cluster->variation.any() && !scenario.plan.uneven_batches();
 }
 

@@ -19,8 +19,8 @@ class PlanBounds {
   PlanBounds(const TrainingSpace& space, const PlanScore& score, const std::string& data,
              const KnowTransfers& transfers = {});
 
-  // Whether they hold for this scenario: they are told for one kind of chip, whole rows and a step of
-  // training.
+  // Whether they hold for this scenario: they are told for one kind of chip, whole rows, a step of training
+  // and experts that take every token.
   bool hold() const;
 
   // Of all plans with these degrees, from single layers. `coarse`: without drawing routes.

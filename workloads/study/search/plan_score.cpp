@@ -45,6 +45,11 @@ PlanScore::PlanScore(SearchGoal goal, const Scenario& scenario, const std::strin
     throw input_error(fmt::format("--goal tokens-per-dollar: the price of {} is not known", all.no_price));
   if (goal == SearchGoal::kTokensPerJoule && !all.no_power.empty())
     throw input_error(fmt::format("--goal tokens-per-joule: the power of {} is not known", all.no_power));
+  if (goal != SearchGoal::kStepTime && scenario.rl)
+    throw input_error(fmt::format(
+        "--goal {}: counts training alone, and a step of reinforcement learning has other phases: expected "
+        "step-time",
+        name_of(goal)));
   if (goal != SearchGoal::kTokensPerJoule) return;
   double least = std::numeric_limits<double>::infinity();
   for (const EnergyFloor& floor : energy_floors(scenario, data)) {
@@ -87,6 +92,9 @@ PlanFigures PlanScore::figures(const Report& report) const {
   PlanFigures figures;
   const StepTariff tariff = step_tariff(*cluster_, report.scenario->ranks());
   figures.score = of(training.step_time_s, report);
+  // Padding is nobody's token, and other replicas pad other rows: as if all had as many of the others.
+  if (goal_ != SearchGoal::kStepTime && report.scenario->training.lengths)
+    figures.score *= tokens_ / (training.tokens_per_s * training.step_time_s);
   figures.value = value(figures.score);
   figures.figures = {{"step_time_s", training.step_time_s}, {"tokens_per_s", training.tokens_per_s}};
   if (report.memory) figures.figures.emplace_back("memory_bytes", report.memory->peak().value);

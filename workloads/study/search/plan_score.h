@@ -13,7 +13,7 @@ namespace moebius {
 class PlanScore {
  public:
   // input_error when the goal needs a price or a power that the catalog does not know for a chip of
-  // the cluster.
+  // the cluster, or counts the tokens of a step that has more phases than training.
   // `data`: of cost sources, as the executors'.
   PlanScore(SearchGoal goal, const Scenario& scenario, const std::string& data = {});
 

@@ -15,7 +15,7 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
                      bit(p.exchange), bit(p.gradients), bit(p.optimizer_states), bit(p.master),
                      bit(p.keeps_master), bit(p.scaling), bit(p.fused_quantise));
   if (p.keeps_history()) key += fmt::format("h{} {}|", bit(p.history_of_tensor_ranks), p.dp);
-  key += fmt::format("{} {} {} {} {} {} {} {}|", bit(p.separate_accumulation), bit(p.loss),
+  key += fmt::format("{} {} {} {} {} {} {} {} {}|", bit(p.separate_accumulation), bit(p.loss), bit(p.biases),
                      bit(p.eager_elementwise), bit(p.separate_norm_grad), bit(p.separate_update),
                      bit(p.attention), bit(p.launch), p.fusions.size());
   key += fmt::format("{} {} {} {}|", bit(p.separate_routing), bit(p.expert_by_expert) + bit(p.expert_modules),

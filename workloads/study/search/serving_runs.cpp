@@ -1,5 +1,6 @@
 #include "workloads/study/search/serving_runs.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "hw/error.h"
@@ -47,12 +48,15 @@ PlanFigures ServingRuns::at_highest_rate(const Document& plan, StepTimings& timi
   double low = from, high = from;
   Run best = run(plan, timings, from);
   bool kept = keeps(best);
+  std::optional<Run> slowest;
   if (!kept) {  // perhaps not even where each request is served alone
-    Run slowest = run(plan, timings, 1 / kFastest);
-    ServingScore::set_rate(slowest.figures, 0);
-    if (!keeps(slowest)) return slowest.figures;
+    slowest = run(plan, timings, 1 / kFastest);
+    if (!keeps(*slowest)) {
+      ServingScore::set_rate(slowest->figures, 0);
+      return slowest->figures;
+    }
   }
-  for (high *= 2; kept && high <= kFastest; high *= 2) {
+  for (high *= 2; kept && high <= kFastest && !late_(); high *= 2) {
     Run faster = run(plan, timings, high);
     if (!keeps(faster)) break;
     best = std::move(faster);
@@ -60,10 +64,11 @@ PlanFigures ServingRuns::at_highest_rate(const Document& plan, StepTimings& timi
   }
   while (!kept && low > 1 / kFastest) {
     high = low;
-    best = run(plan, timings, low *= 0.5);
+    low = late_() ? 1 / kFastest : std::max(0.5 * low, 1 / kFastest);
+    best = low > 1 / kFastest ? run(plan, timings, low) : std::move(*slowest);
     kept = keeps(best);
   }
-  while (kept && high / low > kNear) {
+  while (kept && high / low > kNear && !late_()) {
     const double middle = std::sqrt(low * high);
     Run between = run(plan, timings, middle);
     (keeps(between) ? low : high) = middle;

@@ -1,7 +1,9 @@
 // Plans of a service carried out, and the highest rate of requests at which a plan keeps its promises.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "workloads/serving/system/step_surface.h"
 #include "workloads/study/search/search_request.h"
@@ -12,13 +14,15 @@ namespace moebius {
 
 class ServingRuns {
  public:
-  // Of the first requests of the traffic, `most`.
+  // Of the first requests of the traffic, `most`. `late`: from then on no further rate is tried; by several
+  // threads.
   ServingRuns(const SearchRequest& request, const ServingScore& score, const StartExecutor& start,
-              std::int64_t most)
-      : request_(request), score_(score), start_(start), most_(most) {}
+              std::int64_t most, std::function<bool()> late = [] { return false; })
+      : request_(request), score_(score), start_(start), most_(most), late_(std::move(late)) {}
 
   // By several threads. Nothing where the plan does not fit. With SearchRequest::attainment of the run at the
-  // highest rate, where `from` is a first guess: so many times that of the traffic.
+  // highest rate, where `from` is a first guess: so many times that of the traffic; once it is late, at the
+  // highest of those that ran.
   std::optional<PlanFigures> figures(const Document& plan, double from = 1) const;
 
  private:
@@ -33,6 +37,7 @@ class ServingRuns {
   const ServingScore& score_;
   StartExecutor start_;
   std::int64_t most_;
+  std::function<bool()> late_;
 };
 
 }  // namespace moebius

@@ -32,8 +32,8 @@ class ServingSearch {
         bounds_(score_, request.attainment, request.data),
         pools_(space_, request, surfaces_),
         traffic_(demand_of(space_.scenario(), request.requests)),
-        rough_(request, score_, request.rough, request.requests),
-        fine_(request, score_, request.fine, kAllRequests) {
+        rough_(request, score_, request.rough, request.requests, [this] { return course_.late_to_look(); }),
+        fine_(request, score_, request.fine, kAllRequests, [this] { return course_.late(); }) {
     result_.subject = &serving_subject();
     result_.goal = request.goal;
     result_.scenario = space_.scenario().name;
@@ -97,7 +97,8 @@ class ServingSearch {
       const std::optional<PlanFigures> rough = rough_.figures(space_.base());
       if (!rough) throw run_error("does not fit");
       plan.rough = *rough;
-      if (request_.refine > 0) plan.fine = fine_.figures(space_.base(), times_faster(plan.rough));
+      if (request_.refine > 0 && !course_.late_to_look())
+        plan.fine = fine_.figures(space_.base(), times_faster(plan.rough));
       result_.given = plan;
     } catch (const Error& error) {
       result_.given_refusal = error.what();

@@ -54,10 +54,14 @@ double released_bytes(const Fragment& fragment) {
   return bytes;
 }
 
-// What is lowered: recomputation that differs by layer takes and holds at least what none does; the reverse
-// pass that also reduces gradients is one of many.
+// What is lowered: recomputation that differs by layer takes and holds at least what none does, but for what
+// goes to the host: what is computed again is not copied. The reverse pass that also reduces gradients is one
+// of many.
 TrainingPlan as_lowered(TrainingPlan plan) {
-  if (!layers_stand_alone(plan)) plan.recompute = RecomputePolicy::kNone;
+  if (!layers_stand_alone(plan)) {
+    plan.recompute = RecomputePolicy::kNone;
+    plan.offload.activations = false;
+  }
   plan.overlap_gradients = false;
   return plan;
 }

@@ -26,6 +26,9 @@ class TrainingSearch {
     result_.scenario = space_.scenario().name;
     result_.file = space_.scenario().file;
     result_.seed = space_.scenario().seed;
+    if (space_.scenario().rl)
+      result_.notes.emplace_back(
+          "steps are those of training alone: rollout, scoring and the new weights' way come on top");
   }
 
   SearchResult run() {

@@ -51,7 +51,10 @@ TensorId LayerWriter::product(TensorId x, const Linear& spec) {
   const TensorId y = builder().transient(rows(x), out, DType::kBf16, spec.role);
   Op op{.kind = OpKind::kGemm, .dtype = dtype, .role = spec.role, .shape = {.m = rows(x), .n = out, .k = in}};
   std::vector<TensorId> inputs{operand, w};
-  if (spec.bias) op.shape.heads = kWithBias, inputs.push_back(bias(w));
+  if (spec.bias) {
+    op.shape.heads = plan().biases == BiasKernels::kApart ? kWithBiasApart : kWithBias;
+    inputs.push_back(bias(w));
+  }
   emit(op, inputs, {y});
   return y;
 }

@@ -353,7 +353,7 @@ void Reverse::flush_weights() {
 }
 
 // dW[n,k] += dy[m,n]^T x[m,k]; in 8 bits both operands are cast anew along the tokens. A bias gets the sums
-// of dy's columns from the same pass over it, as the epilogues of libraries give them.
+// of dy's columns from the same pass over it, as the epilogues of libraries give them, or from one behind it.
 void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const Op& forward = deferred.op;
   const auto dy = [&] { return in_weights() ? left(deferred.dy) : deferred.dy; };
@@ -376,7 +376,10 @@ void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const bool share = !grouped && (partial || sees_share_of_tokens(deferred.x));
   const TensorId buffer = gradient_buffer(deferred.weight, share);
   std::vector<TensorId> of_bias;
-  if (!grouped && forward.num_inputs > 2) of_bias = {gradient_buffer(in(forward, 2), share)};
+  if (!grouped && forward.num_inputs > 2) {
+    of_bias = {gradient_buffer(in(forward, 2), share)};
+    op.shape.heads = plan().biases == BiasKernels::kFused ? kWithBias : kWithBiasApart;
+  }
   const auto results = [&](TensorId weight) {
     std::vector<TensorId> all{weight};
     all.insert(all.end(), of_bias.begin(), of_bias.end());

@@ -20,6 +20,7 @@ constexpr std::array<std::pair<GroupRole, const char*>, 5> kGroups{
 struct Split {
   const char* name = nullptr;
   int size = 0;    // ranks of a group
+  int block = 0;   // neighbouring ranks that its groups share out, rank by rank
   int ranks = 0;   // in such groups
   int domain = 0;  // devices of the smallest domain that they stand in
 };
@@ -37,16 +38,23 @@ std::pair<int, bool> domains_of(const Cluster& cluster, const Layout& layout, co
   return {smallest, several};
 }
 
+// A context group stands between the tensor groups of others: a domain holds all of its block or part of it.
+int block_of(const Group& group) {
+  return static_cast<int>(group.ranks.size()) * (group.ranks[1] - group.ranks[0]);
+}
+
 Split largest_split(const Cluster& cluster, const Layout& layout) {
   Split largest;
   for (const auto& [role, name] : kGroups) {
     for (const RankClass& rank_class : layout.classes) {
       const Group& group = rank_class.group(role);
       const auto size = static_cast<int>(group.ranks.size());
-      if (size < 2 || size < largest.size) continue;
+      if (size < 2) continue;
+      const int block = block_of(group);
+      if (block < largest.block) continue;
       const auto [domain, several] = domains_of(cluster, layout, group);
-      if (!several || size > domain) continue;
-      if (size > largest.size) largest = {name, size, 0, domain};
+      if (!several || block > domain) continue;
+      if (block > largest.block) largest = {name, size, block, 0, domain};
       if (name != largest.name) continue;  // as large: the same ranks may stand in both
       largest.ranks += rank_class.size();
       largest.domain = std::min(largest.domain, domain);
@@ -61,7 +69,7 @@ std::vector<std::string> groups_over_domains(const Cluster& cluster, const Layou
   if (cluster.exchange) return {};  // virtual ranks share a device
   const Split split = largest_split(cluster, layout);
   if (split.size == 0) return {};
-  const int used = split.domain / split.size * split.size;
+  const int used = split.domain / split.block * split.block;
   return {fmt::format(
       "{} of {} ranks are in {} groups of {} that stand over several scale-up domains, though one of "
       "{} devices has room: /plan/placement/devices \"0-{}, {}-{}, ...\" would keep them together",
@@ -78,7 +86,7 @@ std::optional<WholeGroups> devices_of_whole_groups(const Cluster& cluster, const
   for (const Pool& pool : cluster.pools) {
     const int domain = pool.node.accelerators;
     for (std::int64_t node = 0; node < pool.nodes; ++node, first += domain)
-      for (int i = 0; i < domain / split.size * split.size; ++i) whole.devices.push_back(first + i);
+      for (int i = 0; i < domain / split.block * split.block; ++i) whole.devices.push_back(first + i);
   }
   return whole;
 }

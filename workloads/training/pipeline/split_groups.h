@@ -1,5 +1,7 @@
 // Groups that a scale-up domain has room for and that stand over several all the same, because the ranks fill
-// devices one after the other: 64 ranks of experts on racks of 72, say. They run, over the network.
+// devices one after the other: 64 ranks of experts on racks of 72, say. They run, over the network. Groups of
+// every n-th rank need room for those between them too: of two context ranks, each of eight tensor ranks, a
+// node of eight holds one.
 #pragma once
 
 #include <cstdint>
