@@ -46,7 +46,8 @@ CrosscheckRequest request_for(const std::string& scenario, const Profile& profil
   };
   request.simulate = [profile](const Job& job, const Layout& layout, Recorder& recorder) {
     SimRun run;
-    run.costs = [profile](const Accelerator& chip) { return make_cost_source(chip, {profile}); };
+    if (!job.is_phase)  // which is on its own machine
+      run.costs = [profile](const Accelerator& chip) { return make_cost_source(chip, {profile}); };
     return start_simulator(job, layout, recorder, run);
   };
   request.execute = [](const Job& job, const Layout& layout, Recorder& recorder) {

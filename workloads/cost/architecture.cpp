@@ -17,7 +17,8 @@ TileShapes read_tiles(Reader reader) {
                    .least_n = reader.number("least_n", kSizes),
                    .most_n = reader.number("most_n", kSizes),
                    .cuts_k = reader.boolean("cuts_k")};
-  tiles.experts_m = reader.number("experts_m", {tiles.least_m, tiles.most_m}, tiles.most_m);
+  tiles.most_experts_m = reader.number("most_experts_m", {tiles.least_m, tiles.most_m}, tiles.most_m);
+  tiles.experts_m = reader.number("experts_m", {tiles.least_m, tiles.most_experts_m}, tiles.most_experts_m);
   if (tiles.least_m > tiles.most_m || tiles.least_n > tiles.most_n)
     reader.place().fail("expected least_m <= most_m and least_n <= most_n");
   reader.finish();

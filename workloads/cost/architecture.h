@@ -19,6 +19,7 @@ struct TileShapes {
   // The least of grouped products whose tiles fill the cores, taken where it holds the rows of every expert:
   // their kernels come in fewer shapes than those of single products.
   double experts_m = 128;
+  double most_experts_m = 128;  // most_m of grouped products
   bool cuts_k = false;  // libraries let several cores share the k of one tile
 };
 

@@ -258,7 +258,8 @@ Estimate gemm_estimate(const Engine& engine, const CostQuery& query, Clocks cloc
   const Loop chosen(engine, query, work, clocks,
                     query.for_whole_chip ? cores_of_chip(engine.chip, query.kind) : held);
   const DType executed = engine.executed[static_cast<std::size_t>(query.dtype)];
-  const TileShapes& shapes = engine.architecture->tiles[static_cast<std::size_t>(operand_width(executed))];
+  TileShapes shapes = engine.architecture->tiles[static_cast<std::size_t>(operand_width(executed))];
+  if (is_grouped(query.kind)) shapes.most_m = shapes.most_experts_m;
   const bool rows_are_m = query.kind != OpKind::kGroupedGemmWgrad;
   const double bytes = traffic(engine, query, work, shapes.most_m * std::min(shapes.most_n, 256.0));
   double busy =

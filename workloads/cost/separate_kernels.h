@@ -75,7 +75,7 @@ bool is_within_exchange(const CostQuery& query);
 //   fused_bias_gelu.py and fused_bias_dropout.py return the gradient of the sum for the bias, too);
 // - of kWithBiasApart the product, and of kGemm a pass that adds the bias (4), of kGemmWgrad one that reads
 //   the result's gradient again (2): Megatron-LM since 2022 (tensor_parallel/layers.py: output + bias,
-//   grad_output.sum(dim=0)); PyTorch's own F.linear adds it in the product and sums it apart;
+//   grad_output.sum(dim=0)); PyTorch's own F.linear sums it apart, and adds it behind the product until 1.10;
 // - kGroupedGemm and its gradients: a dense product for each expert, one after the other, as Transformer
 //   Engine's GroupedLinear does on a few streams (nvte_multi_stream_cublas_gemm); such products fill the
 //   device; of kSeparateWithBias the rows of each expert get its bias, weighed by their routing weights, as

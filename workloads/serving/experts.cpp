@@ -79,8 +79,23 @@ class ReplicatedMoe {
   // Tokens are quantised, not their copies: engines' kernels of experts read the rows of tokens by expert
   // (SGLang's and vLLM's fused_moe: moe_kernel_quantize_input before the products; DeepGEMM's and CUTLASS'
   // copy what is quantised), as the rows do that their tables are fitted to (workloads/cost/expert_ops.h).
+  // Dense products beside them quantise for themselves.
+  TensorId low(TensorId tokens) {
+    const DType format = w_.expert_format().arithmetic;
+    const bool is_low = element_bytes(format) >= 2 || w_.builder().tensor(tokens).dtype == format;
+    const bool by_blocks = w_.builder().scaling == Scaling::kBlock;
+    if (is_low || !by_blocks || w_.plan().fused_quantise) return w_.quantised(tokens, format);
+    const TensorId copy = transient(w_.rows(tokens), model_.hidden, format, Role::kExperts);
+    w_.emit({.kind = OpKind::kQuantise,
+             .dtype = format,
+             .role = Role::kExperts,
+             .shape = {.m = w_.rows(tokens), .n = model_.hidden}},
+            {tokens}, {copy});
+    return copy;
+  }
+
   TensorId experts(TensorId tokens, TensorId weights) {
-    const TensorId x = w_.quantised(tokens, w_.expert_format().arithmetic);
+    const TensorId x = low(tokens);
     const std::int64_t h = model_.hidden;
     const DType dtype = w_.builder().tensor(x).dtype;
     const TensorId copies = transient(rows_, h, dtype, Role::kExperts);

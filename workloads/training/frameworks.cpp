@@ -29,7 +29,6 @@ TrainingPlan megatron_2022() {
 
 TrainingPlan megatron_2021() {
   TrainingPlan plan = megatron_2022();
-  plan.biases = BiasKernels::kSummedApart;
   plan.separate_norm_grad = true;
   plan.separate_accumulation = true;
   plan.overlap_tensor_gradients = false;
@@ -108,11 +107,12 @@ std::vector<TrainingFramework> all() {
        "dropout), "
        "fused_layer_norm.py (apex), mpu/cross_entropy.py (FP32 logits, step by step), mpu/layers.py (sums of "
        "the "
-       "reverse pass in line; F.linear, whose gradient of a bias is a sum apart), p2p_communication.py "
+       "reverse pass in line), p2p_communication.py "
        "(torch.cuda.synchronize after each exchange), "
        "optimizer/optimizer.py (unscale, clip and copies apart from FusedAdam), arguments.py (--clip-grad "
        "1.0; "
-       "FP16 gradients are summed as such)"},
+       "FP16 gradients are summed as such); PyTorch 1.9, aten/src/ATen/native/Linear.cpp (of inputs of three "
+       "dimensions a bias is added behind the product: output.add_), whose gradient is a sum apart"},
       {"megatron-lm-2022",
        "Megatron-LM 3.0 of 2022, before fused attention: sums of the reverse pass beside weight gradients, "
        "which are added by the product itself",

@@ -12,7 +12,10 @@ namespace moebius {
 namespace {
 
 std::string first_stack(const Scenario& scenario, const char* chip = "h100-sxm") {
-  return profiles_for(scenario, Catalog().accelerator(chip), "").front().tables.front().stack;
+  for (const Profile& profile : profiles_for(scenario, Catalog().accelerator(chip), ""))
+    for (const ProfileTable& table : profile.tables)
+      if (!table.stored) return table.stack;
+  return "";
 }
 
 std::size_t tables_of(const std::vector<Profile>& profiles) {

@@ -375,15 +375,11 @@ void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const bool partial = forward_.partial_weights.count(deferred.weight) > 0;
   const bool share = !grouped && (partial || sees_share_of_tokens(deferred.x));
   const TensorId buffer = gradient_buffer(deferred.weight, share);
-  std::vector<TensorId> of_bias;
-  if (!grouped && forward.num_inputs > 2) {
-    of_bias = {gradient_buffer(in(forward, 2), share)};
-    op.shape.heads = plan().biases == BiasKernels::kFused ? kWithBias : kWithBiasApart;
-  }
+  const bool biased = !grouped && forward.num_inputs > 2;
+  if (biased) op.shape.heads = plan().biases == BiasKernels::kFused ? kWithBias : kWithBiasApart;
+  const TensorId of_bias = biased ? gradient_buffer(in(forward, 2), share) : kNoTensor;
   const auto results = [&](TensorId weight) {
-    std::vector<TensorId> all{weight};
-    all.insert(all.end(), of_bias.begin(), of_bias.end());
-    return all;
+    return biased ? std::vector<TensorId>{weight, of_bias} : std::vector<TensorId>{weight};
   };
   // Sharded gradients are a microbatch's own until they are reduced: there is nothing to add to.
   if (grouped || !plan().separate_accumulation || plan().zero >= 2) {
