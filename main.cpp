@@ -11,8 +11,8 @@
 #include <string>
 
 #ifdef MOEBIUS_MIMALLOC
-#include <mimalloc.h>
 #include <sys/mman.h>
+#include "workloads/command_line/throwing_new.h"
 #endif
 
 #include "hw/error.h"

@@ -195,6 +195,10 @@ bool Model::adds_qkv_bias() const {
   return biases == Biases::kQkv && attention != AttentionKind::kMla;
 }
 
+bool Model::trains_qkv_bias() const {
+  return biases != Biases::kNone && attention != AttentionKind::kMla;
+}
+
 bool Model::is_delta_layer(int layer) const {
   return delta.given() && !has_full_attention(*this, layer);
 }

@@ -147,6 +147,7 @@ struct Model {
   // are learned, which are added to the embedding once)
   bool rotates(int layer) const;
   bool adds_qkv_bias() const;  // to the fused map of queries, keys and values: latent attention has none
+  bool trains_qkv_bias() const;  // the same, and where all maps have biases
   bool is_delta_layer(int layer) const;
   int num_attention_layers() const;  // that are not delta networks
   int num_windowed_layers() const;   // that look back to no more than a window or chunk

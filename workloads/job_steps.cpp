@@ -1,20 +1,20 @@
 #include "workloads/job_steps.h"
 
-#include <filesystem>
-
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/scenario/named_files.h"
+#include "workloads/scenario/scenario_parts.h"
 
 namespace moebius {
 namespace {
 
 // A step of one of a cluster's jobs.
 std::unique_ptr<Job> step_of(const Place& at, const std::string& path, const Library& library) {
-  const auto file = std::filesystem::path(at.file).parent_path() / path;  // beside the file that names it
-  auto step = std::make_unique<Job>(read_job(file.string(), {}, library));
+  const std::string file = named_path(at, path);
+  auto step = std::make_unique<Job>(read_job(file, {}, library));
   if (!step->training)
-    throw input_error(fmt::format("{}: expected a training scenario, found {}", file.string(),
+    throw input_error(fmt::format("{}: expected a training scenario, found {}", file,
                                   to_string(step->scenario.kind)));
   step->scenario.timeline.detail = Detail::kNone;
   step->is_phase = true;

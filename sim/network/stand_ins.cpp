@@ -67,8 +67,9 @@ StandIns::StandIns(const Fabric& fabric, const Layout& layout)
     counted[nic] = true;
     ++nics_[of_device_[nic]];
   }
-  // Messages through host memory are those of every node, not of a class's representative.
+  // Messages through host memory are those of nodes, not of a class's representative.
   if (folded_ && fabric.spec().by_host.empty()) count_hosts(fabric, layout);
+  if (folded_ && !fabric.spec().by_host.empty()) find_alike_hosts(fabric, layout);
   if (folded_ && fabric.pairs_of_device() > 1) count_pairs(fabric, layout);
 }
 
@@ -114,6 +115,25 @@ void StandIns::count_hosts(const Fabric& fabric, const Layout& layout) {
   }
   for (std::size_t host = 0; host < here.size(); ++host)
     if (here[host] > 0) hosts_[host] /= here[host];
+}
+
+void StandIns::find_alike_hosts(const Fabric& fabric, const Layout& layout) {
+  using Ranks = std::map<std::int32_t, std::int32_t>;  // by class
+  std::map<std::int32_t, Ranks> hosts;
+  for (std::int32_t rank = 0; rank < layout.ranks; ++rank) {
+    const std::int32_t device = layout.device_of_rank[rank];
+    ++hosts[device - fabric.standing(device).local][layout.class_of_rank[rank]];
+  }
+  alike_host_.resize(of_device_.size());
+  std::iota(alike_host_.begin(), alike_host_.end(), 0);
+  num_alike_.resize(of_device_.size(), 1);
+  std::map<std::pair<double, Ranks>, std::int32_t> first;
+  for (const auto& [host, ranks] : hosts) {
+    const double capacity = fabric.capacity({WireKind::kHostMemory, host}).value;
+    const auto [place, added] = first.try_emplace({capacity, ranks}, host);
+    alike_host_[host] = place->second;
+    if (!added) ++num_alike_[place->second];
+  }
 }
 
 double StandIns::times(WireId wire) const {

@@ -151,6 +151,27 @@ class Ports {
   std::set<WireId> counted_;
 };
 
+// Folding: what messages through host memory load alike is simulated on some of the hosts.
+class HostMemories {
+ public:
+  HostMemories(const StandIns& stand_ins, const WireTable& table, const std::vector<double>& carried)
+      : stand_ins_(stand_ins) {
+    for (std::size_t wire = 0; wire < carried.size(); ++wire) {
+      const int number = static_cast<int>(wire);
+      if (carried[wire] > 0 && table.kind(number) == static_cast<int>(WireKind::kHostMemory))
+        ++simulated_[stand_ins.alike_host(table.index(number))];
+    }
+  }
+
+  double times(std::int32_t host) const {
+    return stand_ins_.num_alike(host) / simulated_.at(stand_ins_.alike_host(host));
+  }
+
+ private:
+  const StandIns& stand_ins_;
+  std::map<std::int32_t, double> simulated_;
+};
+
 class MeteredNetwork : public Network {
  public:
   MeteredNetwork(std::unique_ptr<Network> network, WireMeter* meter)
@@ -300,6 +321,7 @@ NetworkUse WireMeter::use() const {
   std::array<double, kNumRows> forwarded = forwarded_;
   Ports ports(*cluster_);
   const std::vector<double> beyond = most_beyond();
+  const HostMemories hosts(stand_ins_, *table_, carried_);
   std::array<double, kNumRows> num_ports{};
   for (std::size_t wire = 0; wire < carried_.size(); ++wire) {
     const int kind = table_->kind(static_cast<int>(wire));
@@ -319,7 +341,8 @@ NetworkUse WireMeter::use() const {
     tier.tier = row.tier;
     tier.in_network = row.in_network;
     tier.counts_messages = kind == kPosting;
-    const double times = stand_ins_.times(id);
+    const bool of_host = id.kind == WireKind::kHostMemory;
+    const double times = stand_ins_.times(id) * (of_host ? hosts.times(id.index) : 1);
     num_ports[row.number] += static_cast<double>(one.ports) * times;
     tier.ports = std::llround(num_ports[row.number]);
     tier.capacity += one.capacity * times;

@@ -305,6 +305,15 @@ TEST_CASE("a file that may not grow leaves a sentence and nothing beside it") {
   CHECK_FALSE(std::filesystem::exists(scratch.path("run")));
 }
 
+// Where memory is not the C library's, too.
+TEST_CASE("a run that finds too little memory goes on with what there is, or says so") {
+  const Scratch scratch;
+  const std::string many = kSource + "/scenarios/study/deepseek-v3-train-2048-h800.json";
+  const Finished little = run("ulimit -v 900000; " + std::string(MOEBIUS_BINARY) + " run " + many +
+                              " --set /timeline/detail=ops --out " + scratch.path("run"));
+  CHECK((little.exit_code == 0 || little.exit_code == 1));
+}
+
 TEST_CASE("a report that is not of the timeline beside it is refused") {
   const Scratch scratch;
   const std::string a = scratch.path("a"), b = scratch.path("b"), file = scratch.path("a/report.json");

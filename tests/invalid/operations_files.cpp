@@ -174,6 +174,14 @@ TEST_CASE("more faults than a run can go through are refused") {
         "8.64e+09");
 }
 
+// A millionth of 10 d.
+TEST_CASE("storage keeps no more checkpoints than a run can go through") {
+  CHECK(refusal(kTime + R"(, "checkpoint": {"keep_every": "0 s"})", kJob) ==
+        "c.json:4: /operations/checkpoint/keep_every: expected more than 864 ms, a millionth of the "
+        "duration, found 0 ns");
+  CHECK(refusal(kTime + R"(, "checkpoint": {"keep_every": "1 s"})", kJob) == "");
+}
+
 TEST_CASE("what is never saved has no interval") {
   CHECK(refusal(kTime + R"(, "checkpoint": {"policy": "none"})", kJob) == "");
   CHECK(refusal(kTime + R"(, "checkpoint": {"policy": "none", "interval": "1 h"})", kJob) ==

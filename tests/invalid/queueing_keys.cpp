@@ -103,9 +103,8 @@ TEST_CASE("some shape has a share of the jobs") {
 
 TEST_CASE("shapes whose scenarios are not what they say are refused before anything runs") {
   CHECK(refusal_of_shapes({}) == "");
-  CHECK_THAT(refusal_of_shapes({{"/queueing/shapes/0/scenario", "jobs/nope.json"}}),
-             Catch::StartsWith("--set /queueing/shapes/0/scenario: ") &&
-                 Catch::EndsWith("jobs/nope.json: expected a file, found none"));
+  CHECK(refusal_of_shapes({{"/queueing/shapes/0/scenario", "jobs/nope.json"}}) ==
+        "--set /queueing/shapes/0/scenario: jobs/nope.json: expected a file, found none");
   CHECK(
       refusal_of_shapes({{"/queueing/shapes/0/class", "inference"},
                          {"/queueing/shapes/0/elastic", "false"},
@@ -113,10 +112,12 @@ TEST_CASE("shapes whose scenarios are not what they say are refused before anyth
       R"(/queueing/shapes/0/scenario: expected a scenario of kind "serving" for class "inference", found "training")");
   CHECK(
       refusal_of_shapes({{"/queueing/shapes/0/class", "sft"},
-                         {"/queueing/shapes/0/scenario", "jobs/serve-qwen3-30b.json"}}) ==
+                         {"/queueing/shapes/0/scenario",
+                          MOEBIUS_SOURCE_DIR "/scenarios/study/jobs/serve-qwen3-30b.json"}}) ==
       R"(--set /queueing/shapes/0/scenario: expected a scenario of kind "training" for class "sft", found "serving")");
   CHECK(
-      refusal_of_shapes({{"/queueing/shapes/0/scenario", "cluster-loads.study.json"}}) ==
+      refusal_of_shapes({{"/queueing/shapes/0/scenario",
+                          MOEBIUS_SOURCE_DIR "/scenarios/study/cluster-loads.study.json"}}) ==
       R"(--set /queueing/shapes/0/scenario: expected a scenario of kind "training" for class "training", found "study")");
   CHECK_THAT(
       refusal_of_shapes({{"/queueing/shapes/0/model", "deepseek-v3"}}),
@@ -131,4 +132,14 @@ TEST_CASE("shapes whose scenarios are not what they say are refused before anyth
   CHECK_THAT(refusal_of_shapes({{"/queueing/shapes/1/sizes", R"([{"cards": 32}])"}}),
              Catch::StartsWith("/queueing/shapes/1/scenario: on 32 cards: ") &&
                  Catch::EndsWith("serve-qwen3-235b.json: its plan is one of 16 devices"));
+}
+
+TEST_CASE("the scenario of a job that a command line names is looked for where it is given") {
+  static const Library library("");
+  const std::string file = std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/study/llama3-54-days.json";
+  Document document = parse_document(test::text_of(file), file);
+  set_at_pointer(document, "/jobs/0/scenario", "jobs/nope.json");
+  set_at_pointer(document, "/jobs/0/step_time", "0 s");
+  CHECK_THROWS_WITH(read_job(std::move(document), {}, library),
+                    "jobs/nope.json: expected a file, found none");
 }

@@ -46,6 +46,15 @@ TEST_CASE("modules of experts have no biases, and magnitudes meet where all repl
                       "microbatches: expected \"tensor\" with /plan/dp/microbatches, found \"stage\""));
 }
 
+TEST_CASE("kernels of biases are of models that have some") {
+  const char* dense = "validate/modellink/llama2-7b.json";
+  CHECK(refusal(dense, {{"/plan/biases", "apart"}}) ==
+        "s.json: --set /plan/biases: queries, keys and values of llama-2-7b have no biases: expected "
+        "\"fused\", found \"apart\"");
+  CHECK(refusal(dense, {{"/plan/biases", "fused"}}) == "");
+  CHECK(refusal("validate/modellink/qwen15-32b.json", {{"/plan/biases", "summed-apart"}}) == "");
+}
+
 TEST_CASE("what runs operation by operation is fused with nothing") {
   CHECK(refusal(kTraining, {{"/plan/elementwise", "eager"}, {"/plan/fusion", R"(["router", "residual"])"}}) ==
         "s.json: --set /plan/fusion: what runs operation by operation has no neighbour in its kernel: "

@@ -90,8 +90,8 @@ TEST_CASE("a folded run with uneven experts carries on each tier what an unfolde
   }
 }
 
-// Links of a mesh are those of two devices, and no device's stand for them: of the group that is simulated
-// some nodes have all, others those of rings between nodes alone.
+// Links of a mesh are those of two devices: one stands for all between ranks of the same two classes that
+// meet in the same groups.
 TEST_CASE("a folded run counts the links of a full mesh for all groups that one stands for") {
   for (const FoldedPlan& plan : {FoldedPlan{1, 4, 1}, FoldedPlan{2, 4, 1}, FoldedPlan{1, 8, 1}}) {
     INFO("pp " << plan.pp << ", ep " << plan.ep);

@@ -194,4 +194,28 @@ TEST_CASE("caches of replicas that share a NIC go one after the other") {
   }
 }
 
+// The same on their way to two instances, or to two lanes of one pipeline, whose stages both have.
+TEST_CASE("caches for lanes of one pipeline go one after the other") {
+  RowCost cost(1e-5);
+  for (const int lanes : {1, 2}) {
+    SystemRules rules = apart(cost, 1000, false);
+    for (PoolRules& pool : rules.pools) pool.instances = 2;
+    rules.pools[1].lanes = lanes;
+    CHECK(ways_of(rules, {{1000, 2}, {1000, 2}}) == std::vector<Time>{1_ms, lanes == 1 ? 1_ms : 2_ms});
+  }
+}
+
+// A prompt of 11 ms whose cache takes 1 ms: of ten layers the last one is left. Two stages on either side
+// send at twice the rate, each its own layers, the last one as fast as one stage does.
+TEST_CASE("stages send their layers at once, and a layer no faster for that") {
+  RowCost cost(1e-5);
+  for (const bool layerwise : {false, true}) {
+    SystemRules rules = apart(cost, 1000, layerwise);
+    for (PoolRules& pool : rules.pools) pool.transfer_rate = {2e9}, pool.sending_stages = 2;
+    CHECK(ways_of(rules, {{1000, 2}}) == std::vector<Time>{layerwise ? 100_us : 500_us});
+    rules.pools[1].transfer_rate = {1e9}, rules.pools[1].sending_stages = 1;
+    CHECK(ways_of(rules, {{1000, 2}}) == std::vector<Time>{layerwise ? 100_us : 1_ms});
+  }
+}
+
 }  // namespace moebius

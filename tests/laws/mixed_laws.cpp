@@ -215,6 +215,34 @@ TEST_CASE("a matrix is of the chip as it was changed, and of its slower wires") 
   CHECK(rows("gb200-nvl72", "gb200-nvl72", 0)[4].kind == EfficiencyKind::kLink);
 }
 
+// Four hosts of each pool, of which one is simulated: all groups that it stands for cross theirs alike.
+TEST_CASE("a folded run has the host memories of all nodes in its table") {
+  const Library library("");
+  const auto host_memory = [&](bool unfold) {
+    Document scenario = parse_document(
+        R"({"moebius": 1, "kind": "training", "name": "m", "model": {"base": "qwen2.5-32b", "layers": 4},
+      "cluster": {"pools": [{"name": "a", "accelerator": "ascend-910b", "node": "ascend-910b-8", "nodes": 4},
+        {"name": "k", "accelerator": "kunlun-p800", "node": "kunlun-8", "nodes": 4}],
+        "fabric": {"type": "rail-optimised-clos-roce"}},
+      "plan": {"tp": {"attention": 8, "sequence_parallel": true}, "pp": {"degree": 2}, "dp": {"degree": 4},
+        "memory": "report"},
+      "workload": {"sequence_length": 1024, "global_batch": 8}})",
+        "m.json");
+    Job job = read_job(std::move(scenario), {.sets = {}, .seed = {}, .unfold = unfold}, library);
+    const Outcome run =
+        perform(job, simulator(NetworkDetail::kFluid), {.wants_spans = false, .quiet = true});
+    for (const TierUse& tier : run.report.facts.network->tiers)
+      if (tier.tier == "host memory") return tier;
+    return TierUse{};
+  };
+  const TierUse folded = host_memory(false), unfolded = host_memory(true);
+  CHECK(unfolded.ports == 8);
+  CHECK(folded.ports == unfolded.ports);
+  CHECK(folded.bytes == Approx(unfolded.bytes));
+  CHECK(folded.capacity == Approx(unfolded.capacity));
+  CHECK(folded.longest == Approx(unfolded.longest));
+}
+
 TEST_CASE("a job is split whatever its pools' messages go by") {
   const Library library("");
   Document scenario = parse_document(

@@ -8,6 +8,7 @@
 #include "workloads/routing/random_stream.h"
 #include "workloads/schedule/work.h"
 #include "workloads/service/pools.h"
+#include "workloads/service/rules.h"
 #include "workloads/serving/lower.h"
 #include "workloads/serving/system/pipeline_cost.h"
 
@@ -323,6 +324,34 @@ TEST_CASE("two stages are at most twice as fast as one") {
   REQUIRE(of_two.pipeline);
   CHECK(of_two.run.busy > 0.5);
   CHECK(of_two.run.busy <= 1);
+}
+
+// Attention hides beside the other half batch until it is the longer: edges of keys lie close on all stages.
+TEST_CASE("iterations of two half batches are told as well on stages behind the first one") {
+  const Outcome outcome = served(
+      {"/model=qwen3-30b-a3b", "/plan/framework=none", "/plan/precision/gemm=bf16", "/plan/precision/kv=bf16",
+       R"(/plan/prefill={"token_budget": 4096, "two_batch_overlap": true, "ep": {"dispatch": "deepep"}})",
+       R"(/plan/decode={"attention": {"dp": 8, "tp": 1}, "ep": {"degree": 8, "dispatch": "deepep"},
+           "two_batch_overlap": true, "max_batch": 64, "pp": 2})",
+       "/workload/trace/requests=512", "/workload/trace/input=2000", "/workload/users=512",
+       R"(/workload/experts/popularity="balanced")"});
+  CHECK(outcome.report.service->pools.front().surface.p50 < 0.01);
+}
+
+// Each stage has the NICs of its own node.
+TEST_CASE("caches leave from the devices of all stages") {
+  const auto rules_with = [](const std::string& stages) {
+    const Library library("");
+    Changes changes;
+    changes.sets = {"/plan/decode/pp=" + stages};
+    const Job job =
+        read_job(std::string(MOEBIUS_SOURCE_DIR) + "/scenarios/smoke/serve-stages.json", changes, library);
+    return pool_rules(job.scenario.service, service_pools(job.scenario).front());
+  };
+  const PoolRules one = rules_with("1"), two = rules_with("2");
+  CHECK(one.sending_stages == 1);
+  CHECK(two.sending_stages == 2);
+  CHECK(two.transfer_rate.value == Approx(2 * one.transfer_rate.value));
 }
 
 // A model of 8 billion parameters guesses beside experts that eight ranks share.

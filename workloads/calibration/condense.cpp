@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 
+#include "hw/document.h"
 #include "hw/error.h"
 #include "hw/new_file.h"
 #include "workloads/calibration/fit_rules.h"
@@ -143,8 +144,16 @@ ProfileTable lay_rows(TableDraft draft) {
   return draft.table;
 }
 
+// Rows are anybody's: what no run could read is told here, and what stood there before stays.
 void save_profile(const Profile& profile, const std::string& path) {
-  write_file(path, to_json(profile));
+  const std::string text = to_json(profile);
+  try {
+    profile_from(parse_document(text, path));
+  } catch (const Error& error) {
+    throw input_error(fmt::format("the rows of {} make a profile that cannot be read: {}",
+                                  profile.accelerator, error.what()));
+  }
+  write_file(path, text);
 }
 
 }  // namespace moebius

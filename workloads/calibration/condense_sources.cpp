@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <charconv>
 #include <filesystem>
 #include <map>
 #include <set>
 
 #include "hw/error.h"
+#include "hw/json_text.h"
 #include "workloads/calibration/fit_table.h"
 #include "workloads/calibration/harvest.h"
 
@@ -169,11 +172,21 @@ struct AttentionShape {
 };
 
 AttentionShape attention_shape(const Csv& csv, const CsvRow& row) {
-  AttentionShape shape;
   const std::string& key = csv.text(row, "shape_key");
-  if (std::sscanf(key.c_str(), "%lf-%lf-%lf", &shape.heads, &shape.middle, &shape.last) != 3)
-    throw input_error(fmt::format("line {}: shape_key: expected three numbers, found \"{}\"", row.line, key));
-  return shape;
+  std::array<int, 3> sizes{};
+  const char* at = key.data();
+  const char* const end = at + key.size();
+  bool right = true;
+  for (std::size_t i = 0; right && i < sizes.size(); ++i) {
+    right = i == 0 || (at != end && *at++ == '-');
+    const auto [stop, failure] = std::from_chars(at, end, sizes[i]);
+    right = right && failure == std::errc() && sizes[i] > 0;
+    at = stop;
+  }
+  if (!right || at != end)
+    throw input_error(fmt::format("{}: expected three sizes such as \"32-8-128\", found {}",
+                                  csv.place(row, "shape_key"), json_excerpt(key)));
+  return {static_cast<double>(sizes[0]), static_cast<double>(sizes[1]), static_cast<double>(sizes[2])};
 }
 
 ProfileTable attention_table(const Harvest& harvest, const char* name, std::vector<Key> axes) {

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "hw/error.h"
+#include "hw/json_text.h"
 #include "models/layer_math.h"
 #include "workloads/calibration/condense.h"
 #include "workloads/calibration/csv.h"
@@ -35,7 +36,8 @@ const PowerFormat& power_format(const Csv& csv, const CsvRow& row, const char* c
   const std::string& name = csv.text(row, column);
   for (const PowerFormat& format : kPowerFormats)
     if (format.name == name) return format;
-  throw input_error(fmt::format("line {}: {}: unknown number format \"{}\"", row.line, column, name));
+  throw input_error(
+      fmt::format("{}: unknown number format {}", csv.place(row, column), json_excerpt(name)));
 }
 
 class PowerReader {
@@ -69,6 +71,15 @@ class PowerReader {
   }
   static std::int32_t count(const Csv& csv, const CsvRow& row, const char* column) {
     return csv.whole(row, column);
+  }
+
+  // Of a board that runs; what is fitted to them divides by them.
+  static double watts(const Csv& csv, const CsvRow& row, const char* column) {
+    const double read = csv.number(row, column);
+    if (read <= 0)
+      throw input_error(fmt::format("{}: expected more than 0 W, found {}", csv.place(row, column),
+                                    json_excerpt(csv.text(row, column))));
+    return read;
   }
 
   CostQuery query(OpKind kind, const Shape& shape, const PowerFormat& format) const {
@@ -116,8 +127,8 @@ class PowerReader {
   void add(const Csv& csv, const CsvRow& row, const std::vector<CostQuery>& kernels) {
     const double us = csv.number(row, "latency_us");
     PowerRow out{.dtype = executed_dtype(chip_, kernels.front().dtype),
-                 .watts = csv.number(row, "power_w"),
-                 .limit = csv.number(row, "power_limit_w"),
+                 .watts = watts(csv, row, "power_w"),
+                 .limit = watts(csv, row, "power_limit_w"),
                  .microseconds = us,
                  .kept_out = is_kept_out({.site = {}, .at = {}, .microseconds = us, .text = row.text})};
     double bound = 0;

@@ -30,6 +30,7 @@ std::vector<Setting> framework_settings(const Document& document, const Model& m
 std::vector<Setting> framework_settings(std::string_view framework) {
   Model model;
   model.experts.routed = 2;
+  model.biases = Biases::kQkv;
   const std::string plan =
       fmt::format(R"({{"plan": {{"framework": "{}", "cp": 2, "precision": {{"gemm": "fp8"}}}}}})", framework);
   return framework_settings(parse_document(plan, "<framework>"), model);

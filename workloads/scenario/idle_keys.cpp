@@ -18,6 +18,7 @@ class IdleKeys {
     if (model_.experts.routed == 0) of_experts();
     if (plan_.zero < 2 && !plan_.overlap_weights && !plan_.offload.any()) of_layers_in_turn();
     if (!training_.forward_only && model_.experts.routed > 0) of_recomputed_ops();
+    if (!training_.forward_only && !model_.trains_qkv_bias()) of_biases();
   }
 
  private:
@@ -52,6 +53,12 @@ class IdleKeys {
     require(!plan_.expert_by_expert, "/plan/ep/products",
             "{} has no experts to multiply: expected \"grouped\", found \"{}\"", model,
             plan_.expert_modules ? "modules" : "each");
+  }
+
+  void of_biases() const {
+    require(plan_.biases == BiasKernels::kFused, "/plan/biases",
+            "queries, keys and values of {} have no biases: expected \"fused\", found \"{}\"", model_.id,
+            plan_.biases == BiasKernels::kApart ? "apart" : "summed-apart");
   }
 
   void of_layers_in_turn() const {

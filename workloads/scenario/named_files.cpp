@@ -115,10 +115,14 @@ std::string scenario_mark(const fs::path& file) {
 
 }  // namespace
 
+std::string named_path(const Place& place, const std::string& path) {
+  return place.line == 0 ? path : (fs::path(place.file).parent_path() / path).string();
+}
+
 std::string named_files_mark(const Document& scenario) {
   std::string mark = files_mark(scenario);
   for (const auto& [pointer, name] : named_scenarios(scenario.root))
-    mark += scenario_mark(fs::path(place_at(scenario, pointer).file).parent_path() / name);
+    mark += scenario_mark(named_path(place_at(scenario, pointer), name));
   return mark;
 }
 

@@ -4,9 +4,12 @@
 
 #include <string>
 
-#include "hw/document.h"
+#include "hw/reader.h"
 
 namespace moebius {
+
+// From here, of a path that stands at `place`.
+std::string named_path(const Place& place, const std::string& path);
 
 // The document as it has to be where it is written into this directory.
 Document written_into(Document document, const std::string& directory);

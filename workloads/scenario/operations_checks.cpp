@@ -16,6 +16,7 @@ namespace moebius {
 namespace {
 
 constexpr double kMostFaults = 1e7;  // of a course, that it takes seconds and not hours
+constexpr std::int64_t kMostKept = 1'000'000;  // checkpoints of a job
 
 // Faults at stated times on `nodes`.
 void check_trace(const ClusterPlan& plan, int nodes, const Document& document) {
@@ -76,6 +77,16 @@ void check_fault_rate(const Scenario& scenario, const Document& document) {
                           to_text(plan.duration), faults));
 }
 
+// Storage's list of them is walked and kept, also where intervals are of microseconds.
+void check_kept(const ClusterPlan& plan, const Document& document) {
+  if (plan.checkpoint.policy == CheckpointPolicy::kNone) return;
+  const Time least{plan.duration.ns / kMostKept};
+  if (plan.checkpoint.keep_every.ns > least.ns) return;
+  place_at(document, "/operations/checkpoint/keep_every")
+      .fail(fmt::format("expected more than {}, a millionth of the duration, found {}", to_text(least),
+                        to_text(plan.checkpoint.keep_every)));
+}
+
 }  // namespace
 
 void check_operations(const Scenario& scenario, const Document& document) {
@@ -85,6 +96,7 @@ void check_operations(const Scenario& scenario, const Document& document) {
   check_trace(plan, nodes, document);
   check_cooling(scenario, document);
   check_fault_rate(scenario, document);
+  check_kept(plan, document);
   if (plan.checkpoint.policy == CheckpointPolicy::kNone && plan.checkpoint.triggered > 0)
     place_at(document, "/operations/checkpoint/triggered")
         .fail(fmt::format("expected 0 with policy \"none\", which saves nothing, found {}",

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +9,7 @@
 #include "hw/error.h"
 #include "workloads/cluster/queue/card_map.h"
 #include "workloads/cluster/queue/queue_plan.h"
+#include "workloads/scenario/named_files.h"
 #include "workloads/scenario/new_names.h"
 #include "workloads/scenario/scenario_parts.h"
 
@@ -126,10 +126,7 @@ JobShape read_shape(Section& row, const NamesOfPlan& known, const ModelCatalog* 
       row.text("scenario", std::nullopt,
                "training: its step, serving: its tokens a second are simulated on every pool and "
                "size, in place of its own cluster; relative to this file");
-  // Beside the file in which it stands, which another may extend.
-  if (models != nullptr)
-    shape.scenario =
-        (std::filesystem::path(row.place_of("scenario").file).parent_path() / shape.scenario).string();
+  if (models != nullptr) shape.scenario = named_path(row.place_of("scenario"), shape.scenario);
   read_sizes(row, shape);
   const std::vector<std::string> pools = read_names(
       row, "pools", "on which they may run; the first is that by which lengths are drawn; none: all");

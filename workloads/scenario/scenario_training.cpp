@@ -143,14 +143,15 @@ void read_tensor(Section section, TrainingPlan& plan) {
   section.finish();
 }
 
-// A framework's defaults, of which those of experts are for models that have some.
-TrainingPlan read_framework(Section& section, bool has_experts) {
+// A framework's defaults, of which those of experts and of biases are for models that have some.
+TrainingPlan read_framework(Section& section, const Model& model) {
   TrainingPlan plan =
       section
           .row("framework", training_frameworks(),
                "whose defaults other keys of the plan have, where they apply: `moebius list frameworks`")
           .plan;
-  if (!has_experts) plan.expert_by_expert = false;
+  if (model.experts.routed == 0) plan.expert_by_expert = false;
+  if (!model.trains_qkv_bias()) plan.biases = BiasKernels::kFused;
   return plan;
 }
 
@@ -218,7 +219,7 @@ std::string read_weights(Section& section) {
 
 void read_training_plan(Section section, Scenario& scenario) {
   TrainingPlan& plan = scenario.plan;
-  plan = read_framework(section, scenario.model.experts.routed > 0);
+  plan = read_framework(section, scenario.model);
   read_tensor(section.object("tp", false, "tensor parallelism"), plan);
   read_pipeline(section.object("pp", false, "pipeline parallelism"), plan);
   read_expert(section.object("ep", false, "expert parallelism"), plan);

@@ -43,6 +43,11 @@ Layout link_layout(int ranks, std::int32_t from, std::int32_t to) {
 
 }  // namespace
 
+std::int64_t key_step(const ServingPlan& plan) {
+  const bool halves = plan.prefill_overlap.two_batch || plan.decode_overlap.two_batch;
+  return halves ? StepSurface::kOverlappedKeyStep : StepSurface::kKeyStep;
+}
+
 TimedStage::TimedStage(const Job& job, const ServingWorkload& work, const StartExecutor& start,
                        const std::shared_ptr<RouteCache>& balanced, StepSurface::Known* known)
     : recorder_(job.layout(), {.detail = Detail::kNone}),
@@ -57,7 +62,7 @@ TimedStage::TimedStage(const Job& job, const ServingWorkload& work, const StartE
             const double seconds = timer_.seconds(point);
             return StepTime(seconds, timer_.busy());
           },
-          known) {}
+          known, key_step(served_.plan)) {}
 
 StageLink::StageLink(const Job& job, int ranks, std::int32_t from, std::int32_t to,
                      const StartExecutor& start)

@@ -2,6 +2,7 @@
 // what they hand on, too.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +15,9 @@
 #include "workloads/serving/system/step_surface.h"
 
 namespace moebius {
+
+// From one edge of keys to the next, of surfaces of iterations of such a plan.
+std::int64_t key_step(const ServingPlan& plan);
 
 // A stage behind the first one.
 class TimedStage {

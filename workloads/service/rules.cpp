@@ -27,6 +27,13 @@ std::int32_t of_lane(std::int32_t sequences, const ServingPlan& plan) {
 
 namespace {
 
+// Stages send and take in their layers at once, but for those that share a NIC.
+int sending_stages(const Cluster& cluster, const ServingPlan& plan) {
+  const FabricPool part = part_of_fabric(cluster.pools.front(), cluster.fabric.spec());
+  if (part.nic_rate.value == 0) return plan.pp;
+  return std::clamp(plan.pp * plan.ranks() / part.devices_per_nic, 1, plan.pp);
+}
+
 // Sequences at once on a replica: whose states of delta networks have room, too.
 std::int32_t most_running(const ServicePool& pool) {
   return pool.states > 0 ? pool.states : pool.phase.plan.max_batch;
@@ -69,7 +76,8 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   if (pool.phase.role != PoolRole::kPrefill) replica.speculation = service.speculation;
   replica.seed = scenario.seed;
   rules.wan = pool.phase.wan;
-  rules.transfer_rate = send_rate(*scenario.cluster, plan.tp * plan.cp);
+  rules.sending_stages = sending_stages(*scenario.cluster, plan);
+  rules.transfer_rate = send_rate(*scenario.cluster, plan.tp * plan.cp) * rules.sending_stages;
   rules.replicas_on_port = replicas_on_nic(*scenario.cluster, plan.tp * plan.cp);
   rules.cache_bytes_per_token = token_bytes(model, plan).of_decode + token_bytes_of_drafter(pool).of_decode;
   set_engine_rules(service, pool, rules.instance);

@@ -20,11 +20,6 @@ ServingWorkload on_surface(const ServicePool& pool, const Popularity& popularity
   return work;
 }
 
-std::int64_t key_step(const ServingPlan& plan) {
-  const bool halves = plan.prefill_overlap.two_batch || plan.decode_overlap.two_batch;
-  return halves ? StepSurface::kOverlappedKeyStep : StepSurface::kKeyStep;
-}
-
 }  // namespace
 
 TimedPool::TimedPool(const ServicePool& pool, const Popularity& popularity, const StartExecutor& start,

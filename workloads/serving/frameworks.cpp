@@ -105,6 +105,7 @@ constexpr std::array kFrameworks{
         .fused_head_norms = false,
         .fused_append = false,
         .fused_normed_append = false,
+        .output_reserve = 0.098,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .expert_calls = ExpertCalls::kFlashInfer,
@@ -128,7 +129,11 @@ constexpr std::array kFrameworks{
             "24 "
             "and 80 below 35 GiB, 32 and 160 below 60, 256 and 512 below 160, else 512; overlap schedule on; "
             "prompts are not mixed with decoding "
-            "unless enable_mixed_chunk is given; moe_a2a_backend \"none\" gathers all tokens)",
+            "unless enable_mixed_chunk is given; moe_a2a_backend \"none\" gathers all tokens), "
+            "environ.py (SGLANG_INIT_NEW_TOKEN_RATIO 0.7 x SGLANG_MIN_NEW_TOKEN_RATIO_FACTOR 0.14 after 600 "
+            "iterations that drove nobody out: of what running sequences may still generate admission leaves "
+            "so much free; that it is more before, and for who is admitted all, 4,096 tokens at most, is not "
+            "told)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 6 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "

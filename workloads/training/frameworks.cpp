@@ -79,6 +79,7 @@ TrainingPlan torchtitan() {
   TrainingPlan plan = sharded(Scaling::kTensor);
   plan.shard_buffers = ShardBuffers::kCopied;
   plan.loss = LossKernels::kAutocast;
+  plan.biases = BiasKernels::kSummedApart;
   return plan;
 }
 
@@ -93,6 +94,7 @@ TrainingPlan mindspeed() {
   plan.slicing = Slicing::kEven;
   plan.blocking_messages = true;
   plan.loss = LossKernels::kSeparate;
+  plan.biases = BiasKernels::kApart;
   plan.separate_accumulation = true;
   return plan;
 }
@@ -147,7 +149,8 @@ std::vector<TrainingFramework> all() {
        "weights that stay in BF16"},
       {"torchtitan", "torchtitan and other users of FSDP2 with torch.compile (prime-rl, OLMo-core)",
        torchtitan(),
-       "torchtitan, torchtitan/parallelisms (fully_shard, param_dtype bf16, reduce_dtype float32), train.py "
+       "torchtitan, torchtitan/parallelisms (fully_shard, param_dtype bf16, reduce_dtype float32; "
+       "nn.Linear, whose gradient of a bias is a sum apart), train.py "
        "(cross_entropy of float32 logits, max_norm 1.0), float8 (tensorwise, weights kept in high "
        "precision); "
        "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py (copy-in, copy-out)"},
@@ -157,6 +160,7 @@ std::vector<TrainingFramework> all() {
        "the activations), Transformer Engine for JAX (DelayedScaling)"},
       {"mindspeed", "MindSpeed-LLM (ModelLink) on Ascend", mindspeed(),
        "MindSpeed-LLM, examples (--use-flash-attn, --use-fused-rmsnorm, --no-gradient-accumulation-fusion, "
+       "Megatron-Core's own layers, whose biases are output + bias and grad_output.sum, "
        "--clip-grad 1.0; bf16 with FP32 gradients; --overlap-grad-reduce is asked for where it is used)"},
   };
 }

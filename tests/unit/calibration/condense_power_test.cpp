@@ -92,6 +92,19 @@ TEST_CASE("a chip of the same architecture gets the energies, its own idle power
   CHECK(power_of(tables.directory(), Catalog().accelerator("l40s")).limit == 0);
 }
 
+TEST_CASE("a board that draws nothing is an error of its row") {
+  const Accelerator chip = Catalog().accelerator("h200-sxm");
+  const std::string head = "system,backend,version,kernel,dtype,n,k,m,latency_us,power_w,power_limit_w\n";
+  for (const char* watts : {"0", "-600"}) {
+    const Tables tables;
+    tables.write("gemm_power.csv.gz",
+                 head + fmt::format("h200_sxm,vllm,1,x,bfloat16,8192,8192,8192,9000,{},700\n", watts));
+    CHECK_THROWS_WITH(power_of(tables.directory(), chip),
+                      Catch::EndsWith(fmt::format(
+                          "gemm_power.csv.gz:2: power_w: expected more than 0 W, found \"{}\"", watts)));
+  }
+}
+
 // One pass at 2 TB/s, GEMMs that take it and 5 us; the second framework's passes take ten times as long.
 TEST_CASE("a stack's quantise rows that are longer than its whole GEMMs are left out with the reason") {
   std::string passes = "system,backend,version,kernel,op,dtype,k,m,latency_us\n",

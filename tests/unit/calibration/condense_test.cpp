@@ -39,9 +39,9 @@ MeasuredRow row(double n, double k, double m, double us) {
 // A folder with such a table, and no other.
 class TableFolder {
  public:
-  explicit TableFolder(const std::string& text) {
+  explicit TableFolder(const std::string& text, const std::string& table = "infersim_gemm.csv") {
     std::filesystem::create_directories(path());
-    scratch_.write("data/infersim_gemm.csv", text);
+    scratch_.write("data/" + table, text);
   }
   std::filesystem::path path() const { return scratch_.path("data"); }
 
@@ -106,6 +106,29 @@ TEST_CASE("a file with a wrong row is an error with its line") {
   const TableFolder other("hardware,m,k,n,latency_us,mfu\nH20,16,2048,6144,9,0.1\n");
   CHECK_THROWS_WITH(condense(other.path().string(), h800()),
                     Catch::Contains("no table of measured kernels has rows of h800-sxm"));
+}
+
+TEST_CASE("sizes of an attention kernel are three whole numbers above zero") {
+  for (const char* shape : {"nan-8-128", "0-8-128", "32--8-128", "32-8", "32-8-128-1", "32-8-128x", ""}) {
+    const TableFolder bad("hardware,kind,phase,shape_key,dtype,kv_dtype,batch,q_len,kv_len,latency_us,mfu\n"
+                          "H800,gqa,decode," +
+                              std::string(shape) + ",bf16,bf16,64,,1024,91,0.4\n",
+                          "infersim_attention.csv");
+    CHECK_THROWS_WITH(condense(bad.path().string(), h800()),
+                      Catch::Contains("infersim_attention.csv:2: shape_key: expected three sizes such as "
+                                      "\"32-8-128\", found \"" +
+                                      std::string(shape) + "\""));
+  }
+}
+
+TEST_CASE("of rows that no profile can hold none is written, and what stood there stays") {
+  const TableFolder folder("hardware,m,k,n,latency_us,mfu\nH800,0,2048,6144,9,0.1\n");
+  const test::Scratch scratch;
+  const std::string path = scratch.write("p.json", "of before");
+  CHECK_THROWS_WITH(save_profile(condense(folder.path().string(), h800()), path),
+                    Catch::StartsWith("the rows of h800-sxm make a profile that cannot be read: ") &&
+                        Catch::Contains("/tables/0/axes/0/points/0: expected a number from"));
+  CHECK(test::text_of(path) == "of before");
 }
 
 TEST_CASE("the shipped H800 profile is what the published tables condense to, to the byte") {

@@ -48,6 +48,20 @@ TEST_CASE("lengths that are drawn far apart, and overstated, fit into clocks") {
   }
 }
 
+// At midnight with the peak at noon the rate is 0, and a second later next to that.
+TEST_CASE("arrivals are drawn within a time in which next to none come") {
+  QueuePlan plan = plan_of(40);
+  plan.load.day_depth = 1;
+  plan.load.peak_hour = 12;
+  plan.load.backlog = 0;
+  for (const Time duration : {Time{1}, Time{1'000'000'000}, Time{60'000'000'000}}) {
+    for (const DrawnJob& job : draw_load(plan, duration, 7)) {
+      REQUIRE(job.arrival <= duration);
+      REQUIRE(job.work <= duration * 4);
+    }
+  }
+}
+
 TEST_CASE("a mixed load has the jobs and asks for the card time that it was told") {
   const QueuePlan plan = plan_of(400);
   const std::vector<DrawnJob> jobs = draw_load(plan, kMonth, 7);

@@ -131,4 +131,26 @@ TEST_CASE("lanes of one engine have its loop one after the other") {
   }
 }
 
+// A loop of 10 ms for each of two lanes whose batches take the device 2 ms: a lane has one every 20 ms, and
+// none begins before the one that it follows has ended.
+TEST_CASE("a lane waits for the loop that it shares as the first one does") {
+  HostCosts costs;
+  costs.per_iteration = 10_ms;
+  costs.overlapped = true;
+  HostLane one(costs), other(costs);
+  other.share_loop(one);
+  Time ends[2], before[2];
+  for (int i = 0; i < 20; ++i) {
+    for (int lane = 0; lane < 2; ++lane) {
+      HostLane& of = lane == 0 ? one : other;
+      before[lane] = ends[lane];
+      const Time begun = of.begin(ends[lane], {.sequences = 1, .anew = i == 0});
+      CHECK(begun >= ends[lane]);
+      ends[lane] = of.end(2_ms, {.sequences = 1}).end;
+    }
+  }
+  for (int lane = 0; lane < 2; ++lane) CHECK(ends[lane] - before[lane] == 20_ms);
+  CHECK(other.totals().waits > Time{});
+}
+
 }  // namespace moebius

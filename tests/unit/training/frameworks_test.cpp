@@ -63,6 +63,17 @@ TEST_CASE("a training framework is the keys that it sets, whatever else a plan s
   }
 }
 
+TEST_CASE("kernels of biases are a framework's where a model has such biases") {
+  const auto biases = [](const char* framework, const char* model) {
+    return read(training(fmt::format(R"("framework": "{}")", framework), model)).plan.biases;
+  };
+  CHECK(biases("megatron-lm-2022", "llama-3.1-8b") == BiasKernels::kFused);
+  CHECK(biases("megatron-lm-2022", "qwen2.5-32b") == BiasKernels::kApart);
+  CHECK(biases("mindspeed", "qwen2.5-32b") == BiasKernels::kApart);
+  CHECK(biases("torchtitan", "qwen2.5-32b") == BiasKernels::kSummedApart);
+  CHECK(biases("megatron-core", "qwen2.5-32b") == BiasKernels::kFused);
+}
+
 TEST_CASE("every training framework but none sets something and says where it stands") {
   for (const TrainingFramework& framework : training_frameworks().subspan(1)) {
     INFO(framework.name);

@@ -30,12 +30,22 @@ double arrival_rate(const MixedLoad& load, double seconds) {
   return (1 + load.day_depth * swing(seconds, load.peak_hour)) * (weekend ? load.weekend : 1);
 }
 
-// By rejection: uniform times, kept as often as the rate there says.
+// No rate within the duration is above it, and it is not far above them all, however few arrive so early in
+// the day. 0: so few that rounding would decide when.
+double rate_bound(const MixedLoad& load, double duration) {
+  constexpr double kMostDraws = 100, kLeastRate = 1e-9;
+  const double ever = (1 + load.day_depth) * std::max(1.0, load.weekend);
+  if (duration >= kDay || duration >= load.peak_hour * kHour.seconds()) return ever;
+  const double within = std::max(arrival_rate(load, 0), arrival_rate(load, duration));
+  return within < kLeastRate ? 0 : std::min(ever, kMostDraws * within);
+}
+
+// By rejection: uniform times, kept as often as the rate there says; where that is none, all.
 Time draw_arrival(const MixedLoad& load, Time duration, RandomStream& random) {
+  const double most = rate_bound(load, duration.seconds());
   for (;;) {
     const double at = random.unit() * duration.seconds();
-    if (random.unit() * (1 + load.day_depth) * std::max(1.0, load.weekend) < arrival_rate(load, at))
-      return time_from_seconds(at);
+    if (most <= 0 || random.unit() * most < arrival_rate(load, at)) return time_from_seconds(at);
   }
 }
 
@@ -113,9 +123,10 @@ double length_factor(const QueuePlan& plan, const std::vector<DrawnJob>& jobs, d
 }
 
 void stretch(std::vector<DrawnJob>& jobs, double factor, Time duration) {
-  constexpr double kLongest = 4;  // durations; a longer job does not end either
+  const double longest = 4 * duration.seconds();  // a longer job does not end either
+  const double least = std::min(60.0, longest);
   for (DrawnJob& job : jobs) {
-    const double work = std::clamp(job.work.seconds() * factor, 60.0, kLongest * duration.seconds());
+    const double work = std::clamp(job.work.seconds() * factor, least, longest);
     job.estimate = length_of(job.estimate.seconds() / job.work.seconds() * work);
     job.work = length_of(work);
   }

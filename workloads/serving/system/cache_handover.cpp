@@ -3,12 +3,21 @@
 
 namespace moebius {
 
+ByteRate ServingSystem::State::rate_of(const PoolRules& pool) const {
+  return pool.transfer_rate.value > 0 ? pool.transfer_rate : rules.transfer.rate;
+}
+
 // The slower of both ends.
 ByteRate ServingSystem::State::rate_between(const PoolRules& from, const PoolRules& to) const {
-  const auto rate_of = [&](const PoolRules& pool) {
-    return pool.transfer_rate.value > 0 ? pool.transfer_rate : rules.transfer.rate;
-  };
   return std::min(rate_of(from), rate_of(to));
+}
+
+// How many times as long as its share of a cache a layer takes: it stands on one stage of either end, and has
+// the ways of that alone.
+double ServingSystem::State::slower_layer(const PoolRules& from, const PoolRules& to) const {
+  const double layer =
+      std::min(rate_of(from).value / from.sending_stages, rate_of(to).value / to.sending_stages);
+  return layer > 0 ? rate_between(from, to).value / layer : 1;
 }
 
 // Of what decodes it, the format and the heads count.
@@ -26,12 +35,12 @@ Time ServingSystem::State::calls_of_transfer() const {
 HandOver ServingSystem::State::hand_over_from(const PoolRules& pool) const {
   const TransferRules& transfer = rules.transfer;
   if (!transfer.brings_first_token || pool.role != PoolRole::kPrefill) return {};
-  const double left = transfer.layerwise ? 1.0 / transfer.layers : 1;
   const double before = transfer.layerwise ? 0 : transfer.latency.seconds();
   std::optional<HandOver> least;
   for (const PoolRules& to : rules.pools) {
     if (to.role != PoolRole::kDecode) continue;
     const ByteRate rate = rate_between(pool, to);
+    const double left = transfer.layerwise ? slower_layer(pool, to) / transfer.layers : 1;
     const double of_sequence = Bytes{transfer.bytes_per_sequence} / rate + calls_of_transfer().seconds();
     const HandOver found{before + left * of_sequence, left * (Bytes{bytes_of_token(to)} / rate)};
     if (!least || found.per_token < least->per_token) least = found;
@@ -84,11 +93,12 @@ Time ServingSystem::State::sent_meanwhile(std::int32_t id, Time whole) {
   const Replica::LastChunk chunk = replica(request.prefill).last_chunk(id);
   const Time last{
       static_cast<std::int64_t>(static_cast<double>(whole.ns) * chunk.tokens / request.moments.input)};
+  const double slower = slower_layer(pool_of(request.prefill), pool_of(request.decode));
+  const Time layer{static_cast<std::int64_t>(static_cast<double>(last.ns / transfer.layers) * slower)};
   const Time first_layer = chunk.begun + Time{(now - chunk.begun).ns / transfer.layers};
   CachePort &from = port(request.prefill), &to = port(request.decode);
   return pass_meanwhile(from, to, request.moments.admitted + transfer.latency, now, whole - last) +
-         pass_meanwhile(from, to, first_layer + transfer.latency, now,
-                        last - Time{last.ns / transfer.layers});
+         pass_meanwhile(from, to, first_layer + transfer.latency, now, last - std::min(last, layer));
 }
 
 // What has not left while the prompt was computed, where there was room at once, goes behind all that is to

@@ -31,7 +31,7 @@ Time HostLane::start(Time now, Time before, bool anew) {
   const Time done = later(std::max(free, begun_), before);
   // The tokens of the iteration that has just ended go before what is left to prepare.
   free = later(std::max(done, now), after_);
-  return done > now ? loop_free_ : now;
+  return done > now ? free : now;
 }
 
 Time HostLane::show(Time ready, Time after) {

@@ -50,7 +50,8 @@ struct LiveRequest {
 
 struct PoolState {
   std::vector<Instance> instances;
-  std::vector<CachePort> ports;  // of replicas, instance by instance; those that share a NIC have one
+  // Of replicas, instance by instance; those that share a NIC have one, and so have lanes of one pipeline.
+  std::vector<CachePort> ports;
   std::vector<std::deque<std::int32_t>> coming;  // requests whose caches are to come, by replica, in order
   std::int32_t first = 0;                        // its first instance among all
   std::int64_t preemptions = 0;
@@ -94,15 +95,20 @@ struct ServingSystem::State {
       const std::int32_t first = i / pool.lanes * pool.lanes;
       if (i != first) state.instances[i].share_loop(state.instances[first]);
     }
-    const auto replicas = static_cast<std::size_t>(pool.instances) * pool.instance.replicas;
-    state.coming.resize(replicas);
-    state.ports.resize((replicas + pool.replicas_on_port - 1) / pool.replicas_on_port);
+    state.coming.resize(static_cast<std::size_t>(pool.instances) * pool.instance.replicas);
+    state.ports.resize(port_of(pool, pool.instances - 1, pool.instance.replicas - 1) + 1);
     state.tokens.resize(rules.classes.size());
   }
 
   // Lanes that share out what does not divide have one sequence more, the first of them.
   static std::int32_t of_lane(const PoolRules& pool, std::int32_t lane) {
     return pool.running / pool.lanes + (lane < pool.running % pool.lanes ? 1 : 0);
+  }
+
+  // Lanes of a pipeline are on the same devices: what comes to all of them passes one port.
+  static std::size_t port_of(const PoolRules& pool, std::int32_t instance, std::int32_t replica) {
+    const std::int32_t number = instance / pool.lanes * pool.instance.replicas + replica;
+    return static_cast<std::size_t>(number / pool.replicas_on_port);
   }
 
   static void share_cache(PoolState& pool, int lanes, std::int32_t instance) {
@@ -133,7 +139,9 @@ struct ServingSystem::State {
   }
   Time encoding_of(std::int32_t images) const;
   void show_tokens(const Location& at);
+  ByteRate rate_of(const PoolRules& pool) const;
   ByteRate rate_between(const PoolRules& from, const PoolRules& to) const;
+  double slower_layer(const PoolRules& from, const PoolRules& to) const;
   double bytes_of_token(const PoolRules& decoding) const;
   Time calls_of_transfer() const;
   HandOver hand_over_from(const PoolRules& pool) const;
@@ -165,7 +173,7 @@ struct ServingSystem::State {
   Instance& instance(const Location& at) { return pools[at.pool].instances[at.instance]; }
   Replica& replica(const Location& at) { return instance(at).replica(at.replica); }
   CachePort& port(const Location& at) {
-    return pools[at.pool].ports[number_of(at) / pool_of(at).replicas_on_port];
+    return pools[at.pool].ports[port_of(pool_of(at), at.instance, at.replica)];
   }
   std::deque<std::int32_t>& coming(const Location& at) { return pools[at.pool].coming[number_of(at)]; }
   std::int32_t take_slot();

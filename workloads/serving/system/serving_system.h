@@ -38,6 +38,7 @@ struct PoolRules {
   std::optional<WanRules> wan = {};     // between users and the pool; nothing: no time and no limit
   double usd_per_second = 0;            // of an instance, as the router sees it; 0: not known
   ByteRate transfer_rate = {};          // of a replica; 0: the one of all
+  int sending_stages = 1;               // that make up that rate, each with its own layers
   int replicas_on_port = 1;             // that share a NIC: their caches go one after the other
   double cache_bytes_per_token = 0;     // that come here to be decoded; 0: as of all
   std::optional<TierRules> tiers = {};  // below its replicas; of pools that take prompts

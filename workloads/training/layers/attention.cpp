@@ -113,7 +113,7 @@ TensorId write_grouped_query(LayerWriter& writer, TensorId x) {
                                              .out = (q_columns + 2 * kv_columns) * tp,
                                              .in = model.hidden,
                                              .cut = Cut::kColumns,
-                                             .bias = model.biases != Biases::kNone});
+                                             .bias = model.trains_qkv_bias()});
   const auto parts = writer.split(qkv, {q_columns, kv_columns, kv_columns}, Role::kQkv);
   const TensorId means = writer.query_key_means(parts[0], parts[1]);
   const TensorId q = write_positions(writer, parts[0], heads.query, Role::kQNorm, means);
