@@ -85,6 +85,7 @@ class Executions {
     if (durations_.empty()) return std::move(*of_median_makespan());
     const OpDurations medians = median_of(durations_);
     jobs_.push_back(request_.read());
+    jobs_.back().phases.clear();  // only training was measured
     Outcome outcome = perform(jobs_.back(), replaying(medians, outcomes_.front().report.facts), {});
     if (request_.warm) leave_out_warm_up(jobs_.back(), outcome);
     return outcome;
@@ -107,6 +108,7 @@ class Executions {
       return request_.execute(of, layout, recorder);
     };
     hooks.inspect = [&](const StartedExecutor& engine) {
+      if (in_phase) return;
       if (first) engine.tell_transfers(ledger);
       if (engine.durations) durations_.push_back(engine.durations());
     };
