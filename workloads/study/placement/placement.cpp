@@ -79,8 +79,7 @@ class PlacementSearch {
       found.exact = true;
     }
     found.tried = tried_;
-    found.best = std::move(all_);
-    if (found.best.size() > most_) found.best.resize(most_);
+    found.best = unlike();
     return found;
   }
 
@@ -88,6 +87,19 @@ class PlacementSearch {
   void add(PlacedRanks placed) {
     const auto same = [&](const PlacedRanks& known) { return known.device_of_rank == placed.device_of_rank; };
     if (std::none_of(all_.begin(), all_.end(), same)) all_.push_back(std::move(placed));
+  }
+
+  // The best, and behind it others that are not all but the same: with estimates as near as these a few ranks
+  // have changed places.
+  std::vector<PlacedRanks> unlike() {
+    constexpr double kTwin = 1e-3;
+    std::vector<PlacedRanks> best;
+    for (PlacedRanks& placed : all_) {
+      if (best.size() == most_) break;
+      if (best.empty() || placed.cost.sum() > best.back().cost.sum() * (1 + kTwin))
+        best.push_back(std::move(placed));
+    }
+    return best;
   }
 
   void lay_out() {
