@@ -33,11 +33,11 @@ struct PlacedRanks {
 };
 
 struct Placements {
-  PlacedRanks naive;              // the first free devices in their order
+  PlacedRanks naive;  // the first free devices in their order
   // Best first, estimates a thousandth apart and more; naive among them where it is.
   std::vector<PlacedRanks> best;
-  std::int64_t tried = 0;         // placements that were estimated
-  bool exact = false;             // no way to lay the blocks of ranks of best.front() over nodes is better
+  std::int64_t tried = 0;  // placements that were estimated
+  bool exact = false;      // no way to lay the blocks of ranks of best.front() over nodes is better
 };
 
 // `most`: of best.
