@@ -92,12 +92,12 @@ class Operands {
   OpOperands of_gemm() {
     if (query_.kind == OpKind::kGemmWgrad) {
       in(transposed(s_.k, s_.m, d_)), in(transposed(s_.k, s_.n, d_)), out(sum(s_.m, s_.n));
-      if (s_.heads == kWithBias) out(sum(s_.m, 1));
+      if (s_.heads >= kWithBias) out(sum(s_.m, 1));
     } else {
       const bool forward = query_.kind == OpKind::kGemm;
       in(matrix(s_.m, s_.k, d_));
       in(forward ? weight(1, s_.n, s_.k, kept_) : weight(1, s_.k, s_.n, kept_));
-      if (s_.heads == kWithBias) in(matrix(s_.n, 1, result_));
+      if (s_.heads >= kWithBias) in(matrix(s_.n, 1, result_));
       out(matrix(s_.m, s_.n, result_));
     }
     return take();

@@ -35,12 +35,12 @@ class StandIns {
   void count_pairs(const Fabric& fabric, const Layout& layout);
 
   std::vector<std::int32_t> of_device_;
-  std::vector<double> devices_, nics_;  // that a device, or the NIC named by it, stands for
-  std::vector<double> hosts_;           // or the node named by it; empty: each for itself
+  std::vector<double> devices_, nics_;    // that a device, or the NIC named by it, stands for
+  std::vector<double> hosts_;             // or the node named by it; empty: each for itself
   std::vector<std::int32_t> alike_host_;  // by host; empty, as the next: no messages go through any
   std::vector<double> num_alike_;
-  std::vector<std::int32_t> of_pair_;   // by index of a link; empty, as the next: no full mesh
-  std::vector<double> pairs_;           // links that a link stands for
+  std::vector<std::int32_t> of_pair_;  // by index of a link; empty, as the next: no full mesh
+  std::vector<double> pairs_;          // links that a link stands for
   bool folded_ = false;
 };
 

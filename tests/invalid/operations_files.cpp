@@ -149,8 +149,9 @@ TEST_CASE("what a fault breaks is what it says, and only broken nodes are repair
 }
 
 TEST_CASE("rates of copies that are not made, and a node that rests harder than it works, are refused") {
-  CHECK(refusal(kTime + R"(, "checkpoint": {"policy": "sync", "host_copy": "1 GB/s"})", kJob) ==
-        R"(c.json:4: /operations/checkpoint/host_copy: "host_copy" counts only with policy "async" or "memory")");
+  CHECK(
+      refusal(kTime + R"(, "checkpoint": {"policy": "sync", "host_copy": "1 GB/s"})", kJob) ==
+      R"(c.json:4: /operations/checkpoint/host_copy: "host_copy" counts only with policy "async" or "memory")");
   CHECK(refusal(kTime + R"(, "checkpoint": {"peer_copy": "1 GB/s"})", kJob) ==
         R"(c.json:4: /operations/checkpoint/peer_copy: "peer_copy" counts only with policy "memory")");
   CHECK(refusal(kTime + R"(, "power": {"busy": 0.1, "idle": 0.9})", kJob) ==
@@ -162,7 +163,8 @@ TEST_CASE("what steps of jobs would need of the cluster is said in their own sce
   const std::string text = R"({"moebius": 1, "kind": "cluster", "name": "c",
 "cluster": {"pools": [{"name": "a", "accelerator": "h100-sxm", "node": "hgx-8", "nodes": 10}],
   "fabric": {"type": "rail-optimised-clos", "nic": "400 Gb/s"}, "launch": "10 us"},
-"operations": {)" + kTime + R"(}, "jobs": [{)" + kJob + "}]}";
+"operations": {)" + kTime + R"(}, "jobs": [{)" +
+                           kJob + "}]}";
   CHECK_THROWS_WITH(read_scenario(parse_document(text, "c.json"), Catalog(), ModelCatalog()),
                     Catch::EndsWith(R"(/cluster/launch: "launch" counts only with queueing)"));
 }

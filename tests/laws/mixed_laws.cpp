@@ -229,8 +229,7 @@ TEST_CASE("a folded run has the host memories of all nodes in its table") {
       "workload": {"sequence_length": 1024, "global_batch": 8}})",
         "m.json");
     Job job = read_job(std::move(scenario), {.sets = {}, .seed = {}, .unfold = unfold}, library);
-    const Outcome run =
-        perform(job, simulator(NetworkDetail::kFluid), {.wants_spans = false, .quiet = true});
+    const Outcome run = perform(job, simulator(NetworkDetail::kFluid), {.wants_spans = false, .quiet = true});
     for (const TierUse& tier : run.report.facts.network->tiers)
       if (tier.tier == "host memory") return tier;
     return TierUse{};

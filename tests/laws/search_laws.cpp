@@ -298,8 +298,8 @@ Document eight_layers(const std::vector<Assignment>& changes) {
 
 TEST_CASE("experts that drop tokens do not hide the best plan behind bounds of experts that take all") {
   const Library library("");
-  const Document base = eight_layers({{"/workload/experts", R"({"popularity": {"zipf": 1.5}})"},
-                                      {"/plan/ep/capacity", "1.0"}});
+  const Document base =
+      eight_layers({{"/workload/experts", R"({"popularity": {"zipf": 1.5}})"}, {"/plan/ep/capacity", "1.0"}});
   const SpaceFile space = small_space({{"/plan/pp/degree", {"1", "2", "4"}},
                                        {"/plan/ep/degree", {"8", "16", "32"}},
                                        {"/plan/recompute", {R"({"policy": "none"})"}},

@@ -1,24 +1,14 @@
-#include <algorithm>
-#include <charconv>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "hw/document_step.h"
 #include "workloads/scenario/framework_settings.h"
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/training/frameworks.h"
 
 namespace moebius {
 namespace {
-
-const Value* child(const Value& value, std::string_view key) {
-  if (value.kind == Value::Kind::kObject) return value.find(key);
-  if (value.kind != Value::Kind::kArray) return nullptr;
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-  const bool valid = error == std::errc() && end == key.data() + key.size() && index < value.items.size();
-  return valid ? &value.items[index] : nullptr;
-}
 
 // ", of framework ..." where it says what the document does not.
 std::string of_framework(const Document& document, std::string_view pointer) {
@@ -42,7 +32,7 @@ Place place_at(const Document& document, std::string_view pointer) {
   for (std::string_view rest = pointer; !rest.empty();) {
     rest.remove_prefix(1);
     const std::string_view key = rest.substr(0, rest.find('/'));
-    value = child(*value, key);
+    value = step_into(*value, key);
     if (value == nullptr) {
       place.of = of_framework(document, pointer);
       break;

@@ -172,6 +172,22 @@ TEST_CASE("the gradient of a bias behind an activation or a sum is a pass over t
   CHECK_FALSE(has_separate_kernels(masked));
 }
 
+// Of a product of 64 rows and 128 columns, and of the weight gradient that sums over those rows.
+TEST_CASE("a bias apart from its product is a pass over the result, and its gradient one over that of it") {
+  const auto more = [](OpKind kind, const Shape& shape) {
+    CostQuery fused{.kind = kind, .shape = shape, .dtype = DType::kBf16, .cores = 1};
+    CostQuery apart = fused;
+    fused.shape.heads = kWithBias;
+    apart.shape.heads = kWithBiasApart;
+    CHECK_FALSE(has_separate_kernels(fused));
+    REQUIRE(has_separate_kernels(apart));
+    fused.shape.heads = 0;  // the product alone
+    return separate_kernels_cost(Bytes1(), apart).seconds - Bytes1().cost(fused).seconds;
+  };
+  CHECK(more(OpKind::kGemm, {.m = 64, .n = 128, .k = 32}) == 4 * 64 * 128 + 1);
+  CHECK(more(OpKind::kGemmWgrad, {.m = 128, .n = 32, .k = 64}) == 2 * 64 * 128 + 1);
+}
+
 // Forward 2 + 4 bytes an element; back 4 for each of the experts and 10, and 2 for each, 4, and 6 for each
 // but one.
 TEST_CASE("experts that are modules copy slices of rows, more of them the more experts a rank has") {

@@ -1,20 +1,8 @@
 #include "workloads/study/search/document_changes.h"
 
-#include <charconv>
+#include "hw/document_step.h"
 
 namespace moebius {
-namespace {
-
-const Value* step_into(const Value& value, std::string_view key) {
-  if (value.kind == Value::Kind::kObject) return value.find(key);
-  if (value.kind != Value::Kind::kArray) return nullptr;
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), index);
-  const bool whole = error == std::errc{} && end == key.data() + key.size();
-  return whole && index < value.items.size() ? &value.items[index] : nullptr;
-}
-
-}  // namespace
 
 const Value* value_at(const Value& root, std::string_view pointer) {
   const Value* value = &root;
