@@ -178,6 +178,12 @@ void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& se
   service.sampler_bytes = framework.sampler_bytes;
   service.share_of =
       section.choice<CacheShare>("of", kCacheShares, framework.share_of, "what takes that share");
+  service.runtime = framework.runtime;
+  const Bytes runtime =
+      section.bytes("runtime", framework.runtime.of(1),
+                    "of a device, for a process's context and libraries; frameworks: and the buffers of its "
+                    "communicators where there are ranks beside it");
+  if (section.given("runtime")) service.runtime = {runtime, Bytes{}};
   section.finish();
 }
 

@@ -133,14 +133,15 @@ std::int32_t place_states(const Scenario& scenario, const ServingPlan& plan, Byt
 }
 
 // Of a device, for pages of the cache; below zero where the others have taken more.
-Bytes cache_room(CacheShare of, double share, Bytes capacity, Bytes weights, Bytes work) {
+// SGLang's share is of what is free when weights come, vLLM's of all that the device has.
+Bytes cache_room(CacheShare of, double share, Bytes capacity, Bytes runtime, Bytes weights, Bytes work) {
   switch (of) {
     case CacheShare::kHeld:
-      return capacity * share - weights;
+      return (capacity - runtime) * share - weights;
     case CacheShare::kUsed:
-      return capacity * share - weights - work;
+      return capacity * share - runtime - weights - work;
     case CacheShare::kFree:
-      return (capacity - weights - work) * share;
+      return (capacity - runtime - weights - work) * share;
   }
   return {};
 }
@@ -196,19 +197,21 @@ StageRoom room_of_stage(const ServicePool& pool, const Job& job, const ServicePl
   stage.work = memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
   stage.work = std::max(stage.work, sampler_trial(job.scenario, service.sampler_bytes));
   const double part = share_of_device(pool, job, service);
-  const Bytes share = memory.capacity * part;
-  const Bytes room = cache_room(service.share_of, part, memory.capacity, stage.weights, stage.work);
+  const ServingPlan& plan = pool.phase.plan;
+  const Bytes runtime = service.runtime.of(plan.replicas() * plan.tp * plan.cp * plan.pp);
+  const Bytes share = (memory.capacity - (service.share_of == CacheShare::kUsed ? Bytes{} : runtime)) * part;
+  const Bytes room = cache_room(service.share_of, part, memory.capacity, runtime, stage.weights, stage.work);
   if (stage.page_bytes > room)
     throw run_error(fmt::format(
         "{}: {} of weights ({}) leave no room for a page of the cache in {} of a device of "
         "pool \"{}\"",
         job.scenario.name, to_text(stage.weights), layout_text(pool.phase.plan), to_text(share), name));
-  if (service.share_of == CacheShare::kHeld && share + stage.work > memory.capacity)
+  if (service.share_of == CacheShare::kHeld && share + stage.work > memory.capacity - runtime)
     throw run_error(
         fmt::format("{}: an iteration of {} tokens needs {} beside weights and cache, and a device "
                     "of pool \"{}\" leaves {}",
                     job.scenario.name, pool.phase.plan.token_budget, to_text(stage.work), name,
-                    to_text(memory.capacity - share)));
+                    to_text(memory.capacity - runtime - share)));
   stage.state_bytes = state_bytes_per_sequence(job.scenario.model) / pool.phase.plan.tp;
   stage.states = place_states(job.scenario, pool.phase.plan, stage.state_bytes, room);
   // A stage may have none of the layers that keep pages.

@@ -7,6 +7,11 @@ namespace {
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
+// Free when weights come, by SGLang's log ("Load weight begin. avail mem"): 78.3 to 78.8 GiB of the 79.65 of one
+// H100 and 177.6 of the 178.35 of one B200; with ranks beside it 77.2 to 77.8 (H100, H800), 137.9 and 138.1 of
+// 140.4 (H200), 175.3 (B200). Its pull requests 2223 (2024-11) and 8112 (2025-08), reports of users on GitHub.
+constexpr DeviceRuntime kCuda{Bytes{1.0 * kGib}, Bytes{1.4 * kGib}};
+
 constexpr std::array kFrameworks{
     Framework{.name = "none", .help = "no framework: the defaults of the keys themselves"},
     Framework{
@@ -16,6 +21,7 @@ constexpr std::array kFrameworks{
         .token_budget = 8192,
         .max_batch = 1024,
         .share_of = CacheShare::kUsed,
+        .runtime = kCuda,
         .sampler_bytes = 26,
         .block_tokens = 16,
         .keeps_windows_only = true,
@@ -64,6 +70,7 @@ constexpr std::array kFrameworks{
         .token_budget = 8192,
         .max_batch = 256,
         .share_of = CacheShare::kUsed,
+        .runtime = kCuda,
         .block_tokens = 16,
         .fused = true,
         .fused_head_norms = false,
@@ -101,6 +108,7 @@ constexpr std::array kFrameworks{
                     .per_captured_of_replica = 3,
                     .above_300_of_replica = 1.5,
                     .least = 10240},
+        .runtime = kCuda,
         .fused = true,
         .fused_head_norms = false,
         .fused_append = false,
@@ -149,6 +157,7 @@ constexpr std::array kFrameworks{
         .token_budget = 8192,
         .max_batch = 2048,
         .share_of = CacheShare::kFree,
+        .runtime = kCuda,
         .block_tokens = 32,
         .fused = true,
         .fused_normed_append = false,

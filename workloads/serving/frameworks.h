@@ -34,6 +34,7 @@ struct Framework {
   double device_share = 0.9;                                 // /plan/cache/hbm/share, without a reserve
   DeviceReserve reserve = {};                                // else what it leaves
   CacheShare share_of = CacheShare::kHeld;                   // /plan/cache/hbm/of
+  DeviceRuntime runtime = {};                                // /plan/cache/hbm/runtime
   double sampler_bytes = 0;                                  // see ServicePlan
   int block_tokens = 64;                                     // /plan/cache/block_tokens
   bool keeps_windows_only = false;                           // /plan/cache/windows

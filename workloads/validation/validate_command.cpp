@@ -46,9 +46,13 @@ std::string with_classes(const std::vector<ValidatedCase>& cases) {
 
 // Of tables of servers alone.
 void require_no_rows(const ServerOptions& options, const std::vector<std::string>& paths) {
-  if (!options.fit && !options.rows) return;
+  const char* given = options.fit                 ? "--fit-hosts"
+                      : options.rows              ? "--rows"
+                      : options.scenarios.empty() ? nullptr
+                                                  : "--scenarios";
+  if (given == nullptr) return;
   throw input_error(fmt::format("{}: {}: expected a table of measured servers, without --mapping",
-                                fmt::join(paths, ", "), options.fit ? "--fit-hosts" : "--rows"));
+                                fmt::join(paths, ", "), given));
 }
 
 // What is printed as tables for a README are claims.
@@ -114,6 +118,10 @@ Command validate_command(const ChosenExecutor& executor) {
        .target = &arguments->servers.seed,
        .help = "which rows --rows draws (default 1)",
        .needs = {"--rows"}},
+      {.name = "--scenarios",
+       .target = &arguments->servers.scenarios,
+       .help = "of a table of servers: write the scenario of each row into this directory; simulate nothing",
+       .excludes = {"--json", "--rows", "--fit-hosts"}},
       {.name = "--markdown",
        .target = &arguments->markdown,
        .help = "print the claims as tables for a README",

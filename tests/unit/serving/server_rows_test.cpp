@@ -97,7 +97,9 @@ TEST_CASE("a row that tells no stages has one, and cells of any bytes are told a
     const ServerScenario found = server_scenario(rows_of(table)[0], ModelCatalog());
     CHECK(found.left_out.empty());
     REQUIRE(found.scenario);
-    CHECK(to_json(found.scenario->root).find(R"("nodes": 1)" "\n") != std::string::npos);
+    CHECK(to_json(found.scenario->root)
+              .find(R"("nodes": 1)"
+                    "\n") != std::string::npos);
   }
   const ServerScenario unknown =
       server_scenario(rows_of(columns + "\nh100_sxm,vllm,Llam\xe9,agg,1024,128,4,1,50,8")[0], ModelCatalog());
@@ -134,6 +136,23 @@ TEST_CASE("a table of measured servers that lacks a column is told which one") {
   } catch (const Error& error) {
     CHECK(error.what() == path + ":1: a table of measured servers: expected the column osl, found none");
   }
+}
+
+TEST_CASE("scenarios of a table of measured servers are written, and say the same when they are read") {
+  const test::Scratch scratch;
+  const std::string path =
+      scratch.write("rows.csv",
+                    "system,backend,model_path,mode,isl,osl,concurrency,tp_size,ttft_ms,tpot_ms\n"
+                    "h200_sxm,vllm,meta-llama/Llama-3.1-70B,agg,1024,512,4,8,100,10\n"
+                    "h200_sxm,vllm,nobody/knows,agg,1024,512,4,8,100,10\n");
+  ServerOptions options;
+  options.scenarios = scratch.path("of/rows");
+  const Library library("");
+  CHECK(validated_servers(path, library, {}, options, false) ==
+        options.scenarios + "/row-2.json\nrow 3: nobody/knows is not in the catalog\n");
+  const Document written = load_document(options.scenarios + "/row-2.json");
+  const ServerScenario of = server_scenario(server_rows(Csv(path))[0], library.models);
+  CHECK(to_json(written.root) == to_json(of.scenario->root));
 }
 
 TEST_CASE("SGLang's aggregated servers on Hopper fuse DeepSeek's shared expert where ranks cut each expert") {

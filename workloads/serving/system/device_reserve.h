@@ -16,6 +16,13 @@ struct DeviceReserve {
   bool is_told() const { return always > 0; }
 };
 
+// What a process has of a device before weights are there: its context and its libraries' code, and, where it
+// has ranks beside it, the buffers of communicators.
+struct DeviceRuntime {
+  Bytes context, communicators;
+  Bytes of(int ranks) const { return ranks > 1 ? context + communicators : context; }
+};
+
 // An engine of pp stages of dp x tp devices that takes in `prompt_tokens` at a time: dp replicas of attention
 // of ranks that cut heads or prompts.
 struct EngineSize {

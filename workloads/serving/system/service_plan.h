@@ -138,6 +138,7 @@ struct ServicePlan {
   double device_share = 0.9;   // of a device's memory, see CacheShare
   DeviceReserve reserve = {};  // told: each pool's share is what this leaves of its devices
   CacheShare share_of = CacheShare::kHeld;
+  DeviceRuntime runtime = {};  // that neither weights nor cache can have
   // Of each logit of all sequences that may run: an engine tries its sampler before it sizes its cache.
   double sampler_bytes = 0;
 };

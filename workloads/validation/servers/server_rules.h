@@ -58,6 +58,7 @@ struct ServerRule {
   std::optional<TokenBudget> token_budget;
   int max_batch = 0;
   double users_a_slot = 0;  // above zero: max_batch is slots_of()
+  int users_without = 0;    // above zero: max_batch leaves so many users without a slot
   double memory_share = 0;  // of a device, for weights and cache; 0: as the framework reckons it
   bool fp8_cache = false, generated_experts = false;
   bool deep_gemm = false;             // dense products of FP8 by blocks, on Blackwell under SGLang

@@ -110,6 +110,7 @@ ServerRule read_rule(Reader reader) {
   rule.token_budget = read_budget(set);
   rule.max_batch = count(set, "max_batch", 0);
   rule.users_a_slot = set.number("users_a_slot", {1, 16}, 0);
+  rule.users_without = count(set, "users_without", 0);
   rule.memory_share = set.number("memory_share", {0.01, 1}, 0);
   rule.fp8_cache = set.boolean("fp8_cache", false);
   rule.generated_experts = set.boolean("generated_experts", false);

@@ -83,6 +83,7 @@ ServerStart server_start(const ServerRow& row, const Model& model, const ServerS
       start.token_budget = rule.token_budget->of(row.input, shape.batch, shape.prompt_replicas);
     if (rule.max_batch > 0) start.max_batch = rule.max_batch;
     if (rule.memory_share > 0) start.memory_share = rule.memory_share;
+    if (rule.users_without > 0) start.max_batch = std::max(1, row.users - rule.users_without);
     if (rule.users_a_slot > 0)
       start.max_batch = slots_of(rule.users_a_slot, row.users, shape.replicas * row.decode.workers);
     switches.generated_experts |= rule.generated_experts;
