@@ -76,6 +76,7 @@ const std::vector<FactField<A>> kAcceleratorTable{
 const std::vector<FactField<Node>> kNodeTable{
     {count("accelerators", 1), [](Node& n, double v) { n.accelerators = static_cast<int>(v); }},
     {count("nics", 0), [](Node& n, double v) { n.nics = static_cast<int>(v); }},
+    {optional(quantity("nic", Dimension::kByteRate)), [](Node& n, double v) { n.nic_rate = {v}; }},
     {count("rails", 1), [](Node& n, double v) { n.rails = static_cast<int>(v); }},
     {quantity("host_memory", Dimension::kBytes), [](Node& n, double v) { n.host_memory = {v}; }},
     {quantity("host_memory_rate", Dimension::kByteRate), [](Node& n, double v) { n.host_memory_rate = {v}; }},

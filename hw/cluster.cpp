@@ -102,6 +102,11 @@ std::vector<std::string> region_names(const std::vector<Pool>& pools) {
   return names;
 }
 
+ByteRate nic_line_rate(const Pool& pool, const FabricSpec& spec) {
+  if (spec.nic_given) return spec.nic;
+  return pool.node.nic_rate.value > 0 ? pool.node.nic_rate : pool.accelerator.nic_rate;
+}
+
 FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec) {
   const Node& node = pool.node;
   FabricPool result;
@@ -121,9 +126,8 @@ FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec) {
   if (node.scale_up == ScaleUp::kFullMesh && node.accelerators > 1)
     result.pair_rate = result.link_rate / (pool.accelerator.link_domain - 1);
   if (node.nics == 0) return result;
-  const ByteRate nic = spec.nic_given ? spec.nic : pool.accelerator.nic_rate;
   const int per_device = std::max(1, node.nics / node.accelerators);
-  result.nic_rate = nic * spec.transport_efficiency * per_device;
+  result.nic_rate = nic_line_rate(pool, spec) * spec.transport_efficiency * per_device;
   result.devices_per_nic = std::max(1, node.accelerators / node.nics);
   result.rails = std::min({node.rails, node.nics, node.accelerators});
   return result;

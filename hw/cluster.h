@@ -93,9 +93,13 @@ struct Cluster {
   bool by_ports() const;
 };
 
+// Line rate of one NIC of the pool, per direction: the fabric's where that states one, else the node's (a
+// rented one has NICs of its own), else what its accelerators bring.
+ByteRate nic_line_rate(const Pool& pool, const FabricSpec& spec);
+
 // A pool as the fabric sees it. Rates are what large transfers achieve: the scale-up link (over PCIe, the
-// host link) times link_efficiency, the NIC times transport_efficiency. The NIC is the fabric's where the
-// scenario states one, else the accelerator's own. The pool must fit together: see problem_of(Pool).
+// host link) times link_efficiency, the NIC (nic_line_rate) times transport_efficiency. The pool must fit
+// together: see problem_of(Pool).
 FabricPool part_of_fabric(const Pool& pool, const FabricSpec& spec);
 
 // The regions of the pools by name, in the order in which they first appear; one without a name when no pool

@@ -20,8 +20,9 @@ struct Node {
   std::vector<std::string> aliases;
   int accelerators = 0;
   ScaleUp scale_up = ScaleUp::kSwitch;
-  int nics = 0;   // scale-out NICs; fewer than accelerators: equal neighbours share one
-  int rails = 0;  // NIC i hangs on rail i % rails of a rail-optimised fabric (8 of a server, 4 of a tray)
+  int nics = 0;       // scale-out NICs; fewer than accelerators: equal neighbours share one
+  ByteRate nic_rate;  // line rate of one of them, per direction; zero: what its accelerators state
+  int rails = 0;      // NIC i hangs on rail i % rails of a rail-optimised fabric (8 of a server, 4 of a tray)
   Bytes host_memory;
   ByteRate host_memory_rate;         // achieved, all sockets together
   Time scale_up_latency;             // one message between two accelerators of the node, wire and switch only

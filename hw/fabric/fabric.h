@@ -48,7 +48,7 @@ struct FabricSpec {
   bool rail_optimised = true;   // NIC i of every node hangs on the leaf of rail i
   int rails = 0;                // of a rail-optimised fabric; 0: as the nodes have
   ByteRate nic;                 // one NIC, line rate, per direction
-  bool nic_given = false;       // the scenario states it; otherwise each pool's accelerators bring their own
+  bool nic_given = false;       // it is stated; otherwise each pool's nodes or accelerators bring their own
   double oversubscription = 1;  // at the leaf uplinks: capacity down / capacity up
   double core_oversubscription = 1;  // at the pod uplinks of a three-tier tree
   int leaf_ports = 0;                // NIC-facing ports of a leaf

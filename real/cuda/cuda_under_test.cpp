@@ -62,6 +62,7 @@ std::optional<Accelerator> listed_chip(const std::string& id, const Catalog& cat
 // The row of the analytic model whose structure is nearest to that of a chip of this compute capability.
 const char* architecture_of(const cuda::DeviceFacts& facts) {
   if (facts.major < 8) return "ampere";
+  if (facts.major == 8 && facts.minor == 6) return "ampere-geforce";
   if (facts.major == 8) return facts.minor == 9 ? "ada" : "ampere";
   if (facts.major == 9) return "hopper";
   return facts.major == 10 ? "blackwell" : "blackwell-geforce";

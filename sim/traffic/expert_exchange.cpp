@@ -104,8 +104,7 @@ Traffic direct_traffic(const Op& op, const Route& route) {
 ExchangeMachine machine_of_pool(const Op& op, const Pool& pool, const Cluster& cluster) {
   const FabricPool part = part_of_fabric(pool, cluster.fabric.spec());
   const double sharers = std::max(1, part.devices_per_nic);
-  const ByteRate line =
-      cluster.fabric.spec().nic_given ? cluster.fabric.spec().nic : pool.accelerator.nic_rate;
+  const ByteRate line = nic_line_rate(pool, cluster.fabric.spec());
   const double nics = 1.0 * pool.node.nics / pool.node.accelerators;  // of a device: its share, or several
   return {.cores = pool.accelerator.cores,
           .general = pool.accelerator.general_cores,

@@ -65,12 +65,25 @@ TEST_CASE("a device is the catalog's chip of its name, and else what it says of 
   CHECK(id_of("NVIDIA A100-SXM4-80GB") == "a100-sxm");
   CHECK(id_of("NVIDIA L40S") == "l40s");
   CHECK(id_of("NVIDIA RTX PRO 6000 Blackwell Server Edition") == "rtx-pro-6000");
+  CHECK(id_of("NVIDIA H100 PCIe") == "h100-pcie");
+  CHECK(id_of("NVIDIA H100 NVL") == "h100-nvl");
+  CHECK(id_of("NVIDIA GH200 480GB") == "gh200-96gb");
+  CHECK(id_of("NVIDIA GH200 144G HBM3e") == "gh200-144gb");
+  CHECK(id_of("NVIDIA A100 80GB PCIe") == "a100-pcie-80gb");
+  CHECK(id_of("NVIDIA A100-PCIE-40GB") == "a100-pcie-40gb");
+  CHECK(id_of("NVIDIA A40") == "a40");
+  CHECK(id_of("NVIDIA L4") == "l4");
+  CHECK(id_of("NVIDIA GeForce RTX 4090") == "rtx-4090");
+  CHECK(id_of("NVIDIA GeForce RTX 5090") == "rtx-5090");
   const Accelerator other = cuda_reference(
-      {.name = "NVIDIA GeForce RTX 4090", .major = 8, .minor = 9, .multiprocessors = 128}, catalog);
-  CHECK(other.id == "cuda-geforce-rtx-4090");
+      {.name = "NVIDIA GeForce RTX 4060", .major = 8, .minor = 9, .multiprocessors = 24}, catalog);
+  CHECK(other.id == "cuda-geforce-rtx-4060");
   CHECK(other.architecture == "ada");
-  CHECK(other.cores == 128);
+  CHECK(other.cores == 24);
   CHECK(other.peak_of(DType::kBf16).value == 0);
+  const Accelerator older = cuda_reference(
+      {.name = "NVIDIA GeForce RTX 3090", .major = 8, .minor = 6, .multiprocessors = 82}, catalog);
+  CHECK(older.architecture == "ampere-geforce");
 }
 
 }  // namespace

@@ -54,3 +54,30 @@ TEST_CASE("rings between racks use a NIC each and no more than there are rings")
       cluster.fabric.capacity({WireKind::kScaleUpOut, 0}).value * 72 / 71;  // or a NIC, once in 72
   CHECK(seconds(64e9) >= 64e9 * 143 / 144 / std::min(nics, link));
 }
+
+// Four NICs of 100 Gb/s to an accelerator, or what two accelerators share: the node says so, or the fabric.
+TEST_CASE("collectives over NICs that a node brings take as long as over the same that the fabric states") {
+  const Catalog catalog;
+  for (const auto& [chip, node] : {std::pair{"h100-sxm", "aws-p5-8"}, {"a100-sxm-40gb", "aws-p4d-8"}}) {
+    FabricSpec stated = catalog.fabric("aws-efa");
+    stated.nic = {12.5e9};
+    stated.nic_given = true;
+    const auto seconds = [&](const FabricSpec& spec, OpKind kind, bool fold) {
+      Cluster cluster = build_cluster({{"all", catalog.accelerator(chip), catalog.node(node), 4}}, spec,
+                                      Place{"test", "", 0});
+      const Layout layout = make_layout({.ranks = 32, .fold = fold});
+      Op op = communication_op(kind, 64e6);
+      op.algorithm = Algorithm::kAuto;
+      return simulate({cluster, layout, on_all_classes(layout, make_fragment({{op}})), {}, {}}).seconds();
+    };
+    for (const OpKind kind : {OpKind::kAllReduce, OpKind::kAllToAll}) {
+      INFO(node << " " << to_string(kind));
+      const double own = seconds(catalog.fabric("aws-efa"), kind, true);
+      CHECK(own == seconds(stated, kind, true));
+      CHECK(own == Approx(seconds(catalog.fabric("aws-efa"), kind, false)).epsilon(0.005));
+    }
+    FabricSpec twice = stated;
+    twice.nic = {25e9};
+    CHECK(seconds(twice, OpKind::kAllToAll, true) < 0.7 * seconds(stated, OpKind::kAllToAll, true));
+  }
+}

@@ -127,6 +127,15 @@ Accelerator at_peak_clock(Accelerator chip) {
   return chip;
 }
 
+// Whose kernels the tables hold: the chip's own, or those of one that it is based on, carried to it.
+std::string name_of_tables(const Accelerator& chip, const std::vector<Profile>& profiles) {
+  const auto own = [&](const Profile& profile) {
+    return profile.accelerator.empty() || chip.is(profile.accelerator);
+  };
+  if (profiles.empty() || std::any_of(profiles.begin(), profiles.end(), own)) return chip.id;
+  return fmt::format("{}, carried to {}", profiles.front().accelerator, chip.id);
+}
+
 // Measured tables over the analytic model, at the sustained clock. How far products that draw more than the
 // board may lower it further is said by the work around them (clock_power.h).
 class LayeredSource : public CostSource {
@@ -142,7 +151,7 @@ class LayeredSource : public CostSource {
         power_(accelerator, profiles),
         clock_power_(power),
         share_(accelerator.peak_share()),
-        name_(accelerator.id) {
+        name_(name_of_tables(accelerator, profiles)) {
     if (share_ < 1 && clock_power_.limit <= 0) slower_.emplace(accelerator);
     if (clock_power_.limit <= 0 && may_draw_less(accelerator)) capped_ = accelerator;
     stacks_ = stack;

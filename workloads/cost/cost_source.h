@@ -65,7 +65,9 @@ class CostSource {
   // Defined for every compute kind and every shape with positive sizes; never negative, never below the
   // roofline of the peak.
   virtual Cost cost(const CostQuery& query) const = 0;
-  virtual std::string description() const = 0;  // "profile h800-sxm/deepgemm-2025-02 over analytic (hopper)"
+  // "profile h800-sxm (deepgemm-2025-02) over analytic (hopper)"; of a chip that none of the tables is of,
+  // "profile h100-sxm, carried to h100-pcie (...) over ..."
+  virtual std::string description() const = 0;
 };
 
 // The layered source for a chip: embedded (and DIR/profiles) profiles that name it, over the analytic model,

@@ -102,7 +102,8 @@ Accelerator chip_for(const Node& node, const Catalog& catalog) {
   if (usual != ids.end()) std::rotate(ids.begin(), usual, usual + 1);
   for (const std::string& id : ids) {
     Accelerator chip = catalog.accelerator(id);
-    if (chip.nic_rate.value > 0 && problem_of(Pool{"", chip, node, 1}).empty()) return chip;
+    const bool has_nic = chip.nic_rate.value > 0 || node.nic_rate.value > 0;
+    if (has_nic && problem_of(Pool{"", chip, node, 1}).empty()) return chip;
   }
   throw input_error(fmt::format("no accelerator of the catalog fits into node \"{}\"", node.id));
 }

@@ -134,7 +134,7 @@ void read_cluster(Section section, Scenario& scenario, const Catalog* catalog) {
   if (catalog == nullptr) return;
   const Place place = section.place_of("pools");
   if (pools.empty()) place.fail("expected at least one pool, found none");
-  FabricSpec spec = catalog->fabric(*fabric, section.place_of("fabric"), pools.front().accelerator.nic_rate);
+  FabricSpec spec = catalog->fabric(*fabric, section.place_of("fabric"), nic_line_rate(pools.front(), {}));
   forwarding.set(pools, spec);
   scenario.cluster = build_cluster(std::move(pools), spec, place);
   set_failed(failed, *scenario.cluster);

@@ -273,6 +273,11 @@ TEST_CASE("a chip finds its own embedded profile, then those of the chips that i
   CHECK(found("h20-sxm-141gb") == std::vector<std::string>{"h20-sxm"});
   CHECK(found("gb200-nvl72") == std::vector<std::string>{"b200-sxm"});
   CHECK(found("mi300x").empty());
+  CHECK(found("h100-nvl") == std::vector<std::string>{"h100-sxm"});
+  CHECK(found("rtx-4090") == std::vector<std::string>{"l40s"});
+  CHECK(found("gb200-nvl4") == std::vector<std::string>{"b200-sxm"});
+  CHECK(found("mi355x").empty());
+  CHECK(found("a40").empty());
   CHECK(found("gb300-nvl72") ==
         std::vector<std::string>{"gb300-nvl72"});  // another architecture than its base
 }

@@ -101,7 +101,13 @@ TEST_CASE("Every node of the catalog makes a cluster with the accelerator it is 
   const std::vector<std::vector<std::string>> rows{
       {"hgx-8", "h100-sxm", "rail-optimised-clos"},
       {"gb200-nvl72", "gb300-nvl72", "rail-optimised-clos"},
+      {"gb200-nvl72-400g", "gb200-nvl72", "rail-optimised-clos"},
+      {"gb200-nvl36", "gb200-nvl72", "rail-optimised-clos"},
+      {"gb200-nvl4", "gb200-nvl4", "clos"},
       {"mi300x-8", "mi300x", "clos-roce"},
+      {"mi325x-8", "mi325x", "clos-roce"},
+      {"mi350x-8", "mi350x", "clos-roce"},
+      {"mi355x-8", "mi355x", "rail-optimised-clos-roce"},
       {"kunlun-8", "kunlun-p800", "baidu-hpn"},
       {"kunlun-32", "kunlun-p800-supernode", "rail-optimised-clos-roce"},
       {"kunlun-64", "kunlun-p800-supernode", "rail-optimised-clos-roce"},
@@ -112,7 +118,25 @@ TEST_CASE("Every node of the catalog makes a cluster with the accelerator it is 
       {"ascend-950-64", "ascend-950dt", "rail-optimised-clos-roce"},
       {"pcie-8", "l40s", "rail-optimised-clos"},
       {"pcie-4", "kunlun-r200", "clos-roce"},
-      {"single-1", "arc-b60", "clos"}};
+      {"single-1", "arc-b60", "clos"},
+      {"nvlink-pair-2", "h100-nvl", "clos"},
+      {"gh200-1", "gh200-96gb", "clos"},
+      {"gh200-nvl2", "gh200-144gb", "clos"},
+      {"gcp-a3-mega-8", "h100-sxm", "gcp-a3-mega"},
+      {"gcp-a3-ultra-8", "h200-sxm", "rail-optimised-clos-roce"},
+      {"gcp-a4-8", "b200-sxm", "rail-optimised-clos-roce"},
+      {"aws-p4d-8", "a100-sxm-40gb", "aws-efa"},
+      {"aws-p5-8", "h100-sxm", "aws-efa"},
+      {"aws-p5en-8", "h200-sxm", "aws-efa"},
+      {"aws-p6-b200-8", "b200-sxm", "aws-efa"},
+      {"aws-p6-b300-8", "b300-sxm", "aws-efa"},
+      {"azure-nd-h100-v5-8", "h100-sxm", "rail-optimised-clos"},
+      {"azure-nd-mi300x-v5-8", "mi300x", "rail-optimised-clos"},
+      {"oci-a100-8", "a100-sxm", "clos-roce"},
+      {"oci-h100-8", "h100-sxm", "clos-roce"},
+      {"oci-h200-8", "h200-sxm", "clos-roce"},
+      {"oci-b200-8", "b200-sxm", "clos-roce"},
+      {"oci-mi300x-8", "mi300x", "clos-roce"}};
   REQUIRE(rows.size() == catalog().node_ids().size());
   for (const auto& row : rows) {
     INFO(row[0]);

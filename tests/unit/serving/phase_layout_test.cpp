@@ -207,8 +207,9 @@ TEST_CASE("an engine that keeps what its sizes take leaves each pool a share of 
     shares.push_back(
         share_beside(apart.service.reserve, memory, {plan.dp, plan.tp, plan.pp, plan.token_budget}));
     const Bytes held = pool.weights + pool.page_bytes * static_cast<double>(pool.pages);
-    CHECK(held <= memory * shares.back());
-    CHECK(memory * shares.back() < held + pool.page_bytes);
+    const Bytes free = memory - apart.service.runtime.of(plan.dp * plan.tp);
+    CHECK(held <= free * shares.back());
+    CHECK(free * shares.back() < held + pool.page_bytes);
   }
   CHECK(shares.front() != shares.back());
   ChangedKeys long_ones = sglang;
@@ -228,8 +229,33 @@ TEST_CASE("an engine keeps something for each replica of attention and not for e
   const Bytes memory = pool.job->scenario.cluster->pools.front().accelerator.memory;
   const double share = share_beside(cut.service.reserve, memory, {1, 8, 1, 16384});
   const Bytes held = pool.weights + pool.page_bytes * static_cast<double>(pool.pages);
-  CHECK(held <= memory * share);
-  CHECK(memory * share < held + pool.page_bytes);
+  const Bytes free = memory - cut.service.runtime.of(8);
+  CHECK(held <= free * share);
+  CHECK(free * share < held + pool.page_bytes);
+}
+
+TEST_CASE("neither weights nor cache have what a process and its communicators hold of a device") {
+  const auto room = [](const ChangedKeys& changes) {
+    const Scenario scenario = read("smoke/serve-tiers.json", changes);
+    const ServicePool pool = service_pool(scenario, scenario.service.phases.front());
+    return pool.page_bytes * static_cast<double>(pool.pages);
+  };
+  const auto taken = [&](const char* framework, const char* of) {
+    const ChangedKeys keys{
+        {"/plan/framework", framework}, {"/plan/cache/hbm/of", of}, {"/plan/cache/hbm/share", "0.8"}};
+    ChangedKeys none = keys, gibibyte = keys;
+    none.emplace_back("/plan/cache/hbm/runtime", "1 B");
+    gibibyte.emplace_back("/plan/cache/hbm/runtime", "1 GiB");
+    const Bytes most = room(none);
+    CHECK(room(keys) < room(gibibyte));  // ranks beside it: communicators, too
+    return (most - room(gibibyte)).value / (1024.0 * 1024 * 1024);
+  };
+  const double page = 0.01;  // of a gibibyte: rooms are of whole pages
+  CHECK(taken("sglang", "held") == Approx(0.8).margin(page));
+  CHECK(taken("vllm", "used") == Approx(1).margin(page));
+  CHECK(taken("trtllm", "free") == Approx(0.8).margin(page));
+  CHECK_THROWS_WITH(read("smoke/serve-tiers.json", {{"/plan/cache/hbm/runtime", "\"much\""}}),
+                    Catch::Contains("/plan/cache/hbm/runtime: expected"));
 }
 
 TEST_CASE("what a device of a pool holds adds up to the share that weights and cache may have") {

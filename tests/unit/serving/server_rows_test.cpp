@@ -138,6 +138,21 @@ TEST_CASE("a table of measured servers that lacks a column is told which one") {
   }
 }
 
+TEST_CASE("one user of Llama 3.1 8B waits where AIConfigurator started TensorRT-LLM 1.0") {
+  const std::string columns =
+      "system,backend,backend_version,model_path,mode,isl,osl,concurrency,batch_size,tp_size,ttft_ms,tpot_ms,"
+      "dump\n";
+  const auto slots = [&](const std::string& server, const std::string& model) {
+    const std::string row = server + model + ",agg,2048,512,8,8,2,100,10," + model + ".csv\n";
+    const ServerScenario found = server_scenario(rows_of(columns + row)[0], ModelCatalog());
+    REQUIRE(found.left_out.empty());
+    return found.scenario->root.find("plan")->find("decode")->find("max_batch")->integer;
+  };
+  CHECK(slots("h100_sxm,trtllm,1.0.0rc3,", "meta-llama/Llama-3.1-8B-Instruct") == 7);
+  CHECK(slots("h100_sxm,trtllm,1.0.0rc3,", "Qwen/Qwen3-32B") == 8);
+  CHECK(slots("h100_sxm,trtllm,1.1.0,", "meta-llama/Llama-3.1-8B-Instruct") == 8);
+}
+
 TEST_CASE("scenarios of a table of measured servers are written, and say the same when they are read") {
   const test::Scratch scratch;
   const std::string path =

@@ -116,7 +116,8 @@ ModelRow model_row(const Csv& csv, const CsvRow& row, const AttentionFile& file,
   if (cache != arithmetic && reads_cache) query.stored = dtype_named(cache);
   // Each head's queries, keys and values of a latent cache in FP8 are cast before they are multiplied; before
   // Hopper they are multiplied in BF16.
-  const bool before_hopper = chip.architecture == "ampere" || chip.architecture == "ada";
+  const bool before_hopper =
+      chip.architecture == "ampere" || chip.architecture == "ampere-geforce" || chip.architecture == "ada";
   const bool casts_latent = file.latent && file.prefill && cache == "fp8" && !before_hopper;
   if (casts_latent) query.dtype = DType::kFp8;
   query.hot = true;

@@ -89,7 +89,7 @@ void add_network(const Pool& pool, const FabricSpec& fabric, const Library& libr
     const double seconds = outcome.report.metrics.makespan.seconds();
     const int ranks = job.scenario.ranks();
     // A node's NICs together, for each of its accelerators.
-    const ByteRate each = fabric.nic_given ? fabric.nic : chip.nic_rate;
+    const ByteRate each = nic_line_rate(pool, fabric);
     const double nic = each.value * pool.node.nics / pool.node.accelerators;
     const bool reduces = job.scenario.cluster->fabric.reduces(0);
     const double line = linked ? chip.link_rate.value : chip.host_rate.value;
