@@ -99,6 +99,15 @@ QkNorm read_qk_norm(Reader& reader, QkNorm present) {
   return reader.choice<QkNorm>("qk_norm", {{"per_head", QkNorm::kPerHead}, {"per_layer", QkNorm::kPerLayer}});
 }
 
+// true: of one norm, as most that have such blocks.
+ParallelBlock read_parallel_block(Reader& reader, ParallelBlock present) {
+  if (!reader.has("parallel_block")) return present;
+  if (reader.value("parallel_block").kind != Value::Kind::kString)
+    return reader.boolean("parallel_block") ? ParallelBlock::kOneNorm : ParallelBlock::kNone;
+  return reader.choice<ParallelBlock>(
+      "parallel_block", {{"one_norm", ParallelBlock::kOneNorm}, {"two_norms", ParallelBlock::kTwoNorms}});
+}
+
 // Which layers have experts, of a model that has none.
 void refuse_without_experts(const Reader& reader, const Model& model) {
   if (model.experts.routed > 0) return;
@@ -133,6 +142,7 @@ Model read_architecture(Reader& reader, const Model& base) {
   model.biases = reader.choice<Biases>(
       "biases", {{"none", Biases::kNone}, {"qkv", Biases::kQkv}, {"all", Biases::kAll}}, base.biases);
   model.qk_norm = read_qk_norm(reader, base.qk_norm);
+  model.parallel_block = read_parallel_block(reader, base.parallel_block);
   model.layer_norm = reader.choice<bool>("norm", {{"rms", false}, {"layer", true}}, base.layer_norm);
   require_consistent(model, reader.place());
   return model;

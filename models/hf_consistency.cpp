@@ -18,9 +18,9 @@ struct FieldKeys {
 
 constexpr FieldKeys kFields[] = {
     {"heads", {"num_attention_heads", "n_heads", "n_head"}},
-    {"kv_heads", {"num_key_value_heads", "kv_n_heads"}},
+    {"kv_heads", {"num_key_value_heads", "kv_n_heads", "num_kv_heads"}},
     {"head_dim", {"head_dim", "attention_head_dim"}},
-    {"rotary_dim", {"partial_rotary_factor", "rotary_dim"}},
+    {"rotary_dim", {"partial_rotary_factor", "rotary_dim", "rotary_pct"}},
     {"sliding_window", {"sliding_window"}},
     {"attention_chunk", {"attention_chunk_size"}},
     {"full_attention_every", {"full_attention_interval", "layer_types", "no_rope_layer_interval"}},
@@ -44,7 +44,7 @@ constexpr FieldKeys kFields[] = {
     {"first_dense",
      {"first_k_dense_replace", "mlp_only_layers", "moe_layer_start_index", "moe_layer_interval",
       "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_num_skipped"}},
-    {"dense_width", {"intermediate_size", "intermediate_size_mlp", "n_inner"}},
+    {"dense_width", {"intermediate_size", "intermediate_size_mlp", "n_inner", "ffn_hidden_size"}},
 };
 
 const FieldKeys* find_field(std::string_view field) {

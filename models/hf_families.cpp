@@ -10,6 +10,7 @@
 #include "models/hf_dense.h"
 #include "models/hf_ernie.h"
 #include "models/hf_ling.h"
+#include "models/hf_parallel.h"
 
 namespace moebius {
 namespace {
@@ -325,6 +326,7 @@ constexpr HfFamily kFamilies[] = {
     {"bailing_moe", bailing_moe},
     {"bailing_moe_v2", bailing_moe_v2},
     {"bloom", bloom},
+    {"cohere", cohere},
     {"dbrx", dbrx},
     {"deepseek", deepseek},
     {"deepseek_v2", deepseek_v2},
@@ -334,12 +336,15 @@ constexpr HfFamily kFamilies[] = {
     {"dots1", dots1},
     {"ernie4_5", ernie4_5},
     {"ernie4_5_moe", ernie4_5_moe},
+    {"falcon", falcon},
     {"gemma2", gemma2},
     {"gemma3_text", gemma3},
     {"glm4_moe", glm4_moe, Fp8Scales::kTensor},
     {"glm_moe_dsa", glm_moe_dsa},
     {"gpt2", gpt2},
+    {"gpt_neox", gpt_neox},
     {"gpt_oss", gpt_oss},
+    {"gptj", gptj},
     {"hunyuan", hunyuan},
     {"hunyuan_v1_dense", hunyuan},
     {"hunyuan_v1_moe", hunyuan},
@@ -353,6 +358,7 @@ constexpr HfFamily kFamilies[] = {
     {"mixtral", mixtral, Fp8Scales::kTensor},
     {"olmoe", olmoe},
     {"opt", opt},
+    {"phi", phi},
     {"phi3", phi3},
     {"phimoe", phimoe},
     {"qwen2", qwen2},

@@ -79,6 +79,19 @@ Finding delta(const Model& model) {
   return {};
 }
 
+Finding parallel_block(const Model& model) {
+  if (model.attention == AttentionKind::kMla)
+    return Inconsistency{"parallel_block", "mha or gqa attention stands beside an MLP, not mla"};
+  if (model.delta.given())
+    return Inconsistency{"parallel_block", "attention stands beside an MLP, delta networks do not"};
+  if (model.experts.routed > 0) {
+    return Inconsistency{
+        "parallel_block",
+        fmt::format("attention stands beside a dense MLP, found {} routed experts", model.experts.routed)};
+  }
+  return {};
+}
+
 Finding groups(const Experts& experts) {
   if (experts.routed % experts.groups != 0) {
     return Inconsistency{"experts/groups", fmt::format("routed experts {} are not divisible by groups {}",
@@ -139,6 +152,9 @@ Finding inconsistency(const Model& model) {
   if (Finding found = attention(model)) return found;
   if (model.delta.given()) {
     if (Finding found = delta(model)) return found;
+  }
+  if (model.is_parallel()) {
+    if (Finding found = parallel_block(model)) return found;
   }
   if (model.experts.routed > 0) {
     if (Finding found = experts(model.experts)) return found;

@@ -98,7 +98,8 @@ double qk_norms(const Model& model) {
 }
 
 double layer_norms(const Model& model, int layer) {
-  double sum = 2 * norm(model, model.hidden);
+  const int of_stream = model.parallel_block == ParallelBlock::kOneNorm ? 1 : 2;
+  double sum = of_stream * norm(model, model.hidden);
   if (model.is_delta_layer(layer)) return sum;
   if (model.attention == AttentionKind::kMla)
     sum += model.mla.q_rank + model.mla.kv_rank + 2.0 * model.indexer.head_dim;  // the indexer's: and a bias

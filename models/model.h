@@ -26,6 +26,14 @@ enum class QkNorm : std::uint8_t {
   kPerLayer,  // of a row of all heads together, each column with a weight of its own (OLMoE, MiniMax-M2)
 };
 
+// How a layer adds attention and MLP to the stream: one after the other, or both of the same stream,
+// x + attention(norm(x)) + mlp(norm(x)) (GPT-J; PaLM, arXiv 2204.02311, section 2).
+enum class ParallelBlock : std::uint8_t {
+  kNone,
+  kOneNorm,   // that both read: GPT-J, PaLM, Falcon 7B, Command R, Phi
+  kTwoNorms,  // each has its own: GPT-NeoX, Falcon 40B and 180B
+};
+
 struct Mla {       // DeepSeek-V2, section 2.1
   int q_rank = 0;  // 0: queries are projected directly
   int kv_rank = 0;
@@ -125,6 +133,7 @@ struct Model {
   int kv_share = 1;  // so many consecutive layers share one set of keys and values
   Biases biases = Biases::kNone;
   QkNorm qk_norm = QkNorm::kNone;
+  ParallelBlock parallel_block = ParallelBlock::kNone;
   bool output_gate = false;   // attention times the sigmoid of a gate that the query map gives beside queries
   int rotary_dim = 0;         // columns of each head that positions turn; 0: all of head_dim
   bool layer_norm = false;    // norms with a mean and a bias (GPT); false: RMSNorm
@@ -141,6 +150,7 @@ struct Model {
   bool is_moe_layer(int layer) const;  // from `layers` on, of MTP modules: as the last one
   int num_moe_layers() const;
   bool is_sparse() const { return indexer.heads > 0; }
+  bool is_parallel() const { return parallel_block != ParallelBlock::kNone; }
   int window(int layer) const;  // sliding window of the layer, 0: none
   int chunk(int layer) const;   // attention chunk of the layer, 0: none
   // false: its attention turns neither queries nor keys (between Llama 4's chunked layers; where positions

@@ -74,6 +74,7 @@ void ActivationDump::observe_residual(const ComputedOp& computed) {
   const Fragment& fragment = *computed.submission.fragment;
   const Op& op = computed.op;
   const std::string layer = fmt::format("model.layers.{}", op.layer);
+  if (model_.is_parallel()) return observe_parallel(computed, layer);
   switch (addition_of(fragment, op)) {
     case Addition::kAttention:
       if (op.layer == 0) keep(computed, fragment.input(op, 0), "model.embed_tokens");
@@ -86,6 +87,21 @@ void ActivationDump::observe_residual(const ComputedOp& computed) {
     case Addition::kNeither:
       return;
   }
+}
+
+// The first addition is that of attention and MLP to each other. Tensor-parallel ranks add up their parts of
+// both before any sum over ranks: neither is whole anywhere.
+void ActivationDump::observe_parallel(const ComputedOp& computed, const std::string& layer) {
+  const Fragment& fragment = *computed.submission.fragment;
+  const Op& op = computed.op;
+  const bool are_whole = plan_.tp == 1 || plan_.mixed_tp();
+  if (addition_of(fragment, op) == Addition::kAttention && are_whole) {
+    keep(computed, fragment.input(op, 0), layer + ".self_attn");
+    keep(computed, fragment.input(op, 1), layer + ".mlp");
+  }
+  if (addition_of(fragment, op) != Addition::kMlp) return;
+  if (op.layer == 0) keep(computed, fragment.input(op, 0), "model.embed_tokens");
+  keep(computed, fragment.output(op, 0), layer);
 }
 
 // Rows between blocks are cut over the tensor group by sequence parallelism; columns of logits are cut by it.

@@ -2,7 +2,8 @@
 // goes on is not step 0, put together from the ranks that computed it, under the paths of the Hugging Face
 // modules: model.embed_tokens, model.layers.3.self_attn, model.layers.3.mlp, model.layers.3 (with the
 // residual stream), model.norm, lm_head. Beside them input_ids, so that a reference can be made of the same
-// tokens. Of several data-parallel replicas, the first one's.
+// tokens. Of several data-parallel replicas, the first one's. Of attention and MLP side by side on
+// tensor-parallel ranks no self_attn and mlp: their parts are added up before any sum over the ranks.
 #pragma once
 
 #include <map>
@@ -42,6 +43,7 @@ class ActivationDump {
   };
 
   void observe_residual(const ComputedOp& computed);
+  void observe_parallel(const ComputedOp& computed, const std::string& layer);
   void keep(const ComputedOp& computed, std::int32_t tensor, const std::string& name,
             bool cut_columns = false);
   void place(const std::string& name, const Tensor& tensor, const Share& share,

@@ -135,6 +135,8 @@ std::string architecture_text(const Model& model) {
     text.text("qk_norm", "per_layer");
   else
     text.flag("qk_norm", model.qk_norm == QkNorm::kPerHead);
+  if (model.is_parallel())
+    text.text("parallel_block", model.parallel_block == ParallelBlock::kOneNorm ? "one_norm" : "two_norms");
   text.text("norm", model.layer_norm ? "layer" : "rms");
   return text.str();
 }

@@ -151,7 +151,7 @@ class WeightList {
       add_grouped_attention();
     }
     add(WeightPart::kOutput, {model_.hidden, model_.value_dim()});
-    add(WeightPart::kMlpNorm, {model_.hidden});
+    if (model_.parallel_block != ParallelBlock::kOneNorm) add(WeightPart::kMlpNorm, {model_.hidden});
     if (model_.is_moe_layer(layer)) {
       add_experts();
     } else {

@@ -233,6 +233,23 @@ TEST_CASE("heads that positions turn in part: gradients of every parameter agree
   require_gradients(job);
 }
 
+// The norm that attention and MLP share gets the gradients of both, on tensor-parallel ranks as one sum.
+TEST_CASE("attention and MLP side by side: gradients of every parameter agree with finite differences") {
+  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
+  job.model.experts = {};
+  for (const ParallelBlock block : {ParallelBlock::kOneNorm, ParallelBlock::kTwoNorms}) {
+    job.model.parallel_block = block;
+    job.plan = {};
+    job.plan.fold = false;
+    require_gradients(job);
+    job.plan.tp = 2;
+    require_gradients(job);
+    job.plan.sequence_parallel = true;
+    job.plan.recompute = RecomputePolicy::kFull;
+    require_gradients(job);
+  }
+}
+
 TEST_CASE("sigmoid gate, plain activation, queries without a latent, sliding window: gradients agree") {
   TrainingJob job = small_job(small_model(AttentionKind::kMla));
   job.model.mla.q_rank = 0;

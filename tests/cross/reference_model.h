@@ -247,7 +247,10 @@ class ReferenceModel {
                                : grouped_attention(normed, at + "self_attn.");
     outputs_[name + ".self_attn"] = attention;
     const Rows middle = sum(x, attention);
-    const Rows inner = norm(middle, at + "post_attention_layernorm.weight");
+    // modeling_cohere.py and modeling_gpt_neox.py: the MLP reads what attention does, or its norm does.
+    const Rows inner = model_.parallel_block == ParallelBlock::kOneNorm
+                           ? normed
+                           : norm(model_.is_parallel() ? x : middle, at + "post_attention_layernorm.weight");
     outputs_[name + ".mlp"] = model_.is_moe_layer(layer) ? experts(inner, at) : named_mlp(inner, at + "mlp.");
     return outputs_[name] = sum(middle, outputs_[name + ".mlp"]);
   }

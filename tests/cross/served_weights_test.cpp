@@ -116,6 +116,11 @@ TEST_CASE("answers from Hugging Face weights are those of their modelling code: 
   require_reference_answers({.model = grouped_model(), .tp = 2});
 }
 
+TEST_CASE("the same answers: attention and MLP side by side, of one norm and of two") {
+  for (const ParallelBlock block : {ParallelBlock::kOneNorm, ParallelBlock::kTwoNorms})
+    for (const int tp : {1, 2}) require_reference_answers({.model = parallel_model(block), .tp = tp});
+}
+
 TEST_CASE("the same answers: Qwen3's norms of heads and a base of a million and another epsilon") {
   Model qwen = grouped_model();
   qwen.qk_norm = QkNorm::kPerHead;

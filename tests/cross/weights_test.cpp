@@ -143,6 +143,8 @@ TEST_CASE(
     "a run from Hugging Face weights computes what their modelling code does: grouped-query attention") {
   require_reference(grouped_model(), WeightNaming::kShared,
                     {alone, two_tensor_ranks, sequence_parallel, two_stages, two_context_ranks});
+  for (const ParallelBlock block : {ParallelBlock::kOneNorm, ParallelBlock::kTwoNorms})
+    require_reference(parallel_model(block), WeightNaming::kShared, {alone, two_stages, two_context_ranks});
 }
 
 TEST_CASE("the same: latent attention, experts, a module for multi-token prediction") {

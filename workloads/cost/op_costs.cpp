@@ -52,10 +52,10 @@ double bytes_within(const Fragment& fragment, const Op& op) {
   return bytes;
 }
 
-// A product of some rows (workloads/schedule/row_window.h) costs what any product of so many rows does.
+// A product or sum of some rows (workloads/schedule/row_window.h) costs what any of so many rows does.
 Shape shape_in_one(OpKind kind, Shape shape) {
   const bool cut = kind == OpKind::kGemm || kind == OpKind::kGemmDgrad || kind == OpKind::kQuantise ||
-                   kind == OpKind::kAbsorbQueries || kind == OpKind::kAbsorbedValues;
+                   kind == OpKind::kAdd || kind == OpKind::kAbsorbQueries || kind == OpKind::kAbsorbedValues;
   if (cut) shape.groups = 0, shape.kv = 0;
   return shape;
 }

@@ -18,6 +18,12 @@ std::string_view norm_text(QkNorm norm) {
   return norm == QkNorm::kNone ? "none" : norm == QkNorm::kPerHead ? "of each head" : "of all heads together";
 }
 
+std::string_view block_text(ParallelBlock block) {
+  return block == ParallelBlock::kNone      ? "one after the other"
+         : block == ParallelBlock::kOneNorm ? "side by side, of one norm"
+                                            : "side by side, each with its norm";
+}
+
 std::string span_text(const Model& model) {
   if (model.sliding_window == 0 && model.attention_chunk == 0) return "all tokens";
   std::string text = model.sliding_window > 0 ? fmt::format("the last {} tokens", model.sliding_window)
@@ -51,6 +57,7 @@ std::string model_text(const Model& model) {
        fmt::format("{} ({} dense first), {} MTP", model.layers, model.first_dense, model.mtp_layers)},
       {"hidden", std::to_string(model.hidden)},
       {"heads", attention_text(model)},
+      {"attention and MLP", std::string(block_text(model.parallel_block))},
       {"norm of queries and keys", std::string(norm_text(model.qk_norm))},
       {"a token attends to", span_text(model)},
       {"experts", fmt::format("{} routed, {} active, {} shared{}, width {}", model.experts.routed,

@@ -73,6 +73,19 @@ class TrainingChecks {
     require(model_.kv_share == 1, "/model",
             "{} consecutive layers of {} share keys and values, which are not trained so far",
             model_.kv_share, model_.id);
+    keeps_streams();
+  }
+
+  // With one stream a layer each would be computed again from the one before, back to the stage's first.
+  void keeps_streams() const {
+    if (!model_.is_parallel() || plan_.recompute != RecomputePolicy::kSelective) return;
+    for (const RecomputeOp op : plan_.recompute_ops) {
+      const bool of_stream = op == RecomputeOp::kAttentionOut || op == RecomputeOp::kMlpDown;
+      require(!of_stream, "/plan/recompute/ops",
+              "the layers of {} have one residual stream each, which is kept: expected other ops, found "
+              "\"{}\"",
+              model_.id, op == RecomputeOp::kMlpDown ? "mlp_down" : "attention_out");
+    }
   }
 
   void divides(int degree, int number, const char* pointer, const char* degree_name, const char* what) const {

@@ -93,6 +93,8 @@ void check_model(const ServingPlan& plan, const Model& model, const Document& do
           "{} ranks share each expert of {}, which has none", plan.expert_tp, model.id);
   require(document, moe || plan.ep == 1 || plan.experts_apart(), ep,
           "expert-parallel degree {} for {}, which has no experts", plan.ep, model.id);
+  require(document, !plan.experts_apart() || !model.is_parallel(), phase,
+          "attention and MLP of {} read the same rows: its MLPs do not stand apart from attention", model.id);
   if (moe) check_slots(plan, model, place_at(document, ep));
   const bool whole =
       plan.shares_by(ExpertSharing::kGather) || plan.tp % plan.ep == 0 || plan.ep % plan.tp == 0;

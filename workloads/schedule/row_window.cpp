@@ -8,7 +8,7 @@ namespace {
 bool has_windows(const Op& op) {
   const bool of_such_a_kind = op.kind == OpKind::kGemm || op.kind == OpKind::kGemmDgrad ||
                               op.kind == OpKind::kQuantise || op.kind == OpKind::kAllGather ||
-                              op.kind == OpKind::kReduceScatter;
+                              op.kind == OpKind::kReduceScatter || op.kind == OpKind::kAdd;
   return of_such_a_kind && op.shape.groups > 0;
 }
 
@@ -26,12 +26,14 @@ std::optional<RowWindow> row_window(const Fragment& fragment, const Op& op, int 
     return RowWindow{1, fragment.tensors[fragment.input(op, 0)].rows, op.shape.kv, op.shape.m};
   if (op.kind == OpKind::kAbsorbQueries || op.kind == OpKind::kAbsorbedValues)
     return absorbed_window(fragment, op, operand);
-  if (!has_windows(op) || (operand != 0 && operand != op.num_inputs)) return std::nullopt;
+  const bool is_second_of_sum = op.kind == OpKind::kAdd && operand == 1;
+  if (!has_windows(op) || (operand != 0 && operand != op.num_inputs && !is_second_of_sum))
+    return std::nullopt;
   const std::int64_t in = fragment.tensors[fragment.input(op, 0)].rows;
   const std::int64_t out = fragment.tensors[fragment.output(op, 0)].rows;
   const std::int64_t block_rows = std::max(in, out) / op.shape.groups;
   const std::int64_t rows = op.kind == OpKind::kAllGather ? op.shape.m : op.shape.m / op.shape.groups;
-  return RowWindow{.blocks = (operand == 0 ? in : out) / block_rows,
+  return RowWindow{.blocks = (operand == op.num_inputs ? out : in) / block_rows,
                    .block_rows = block_rows,
                    .first = op.shape.kv,
                    .rows = rows};

@@ -20,11 +20,11 @@ struct RowWindow {
 };
 
 // The rows that the op reads or writes of an operand (inputs, then outputs); none: all of them. kGemm,
-// kGemmDgrad, kQuantise, kAllGather and kReduceScatter of Shape::groups > 0 work on a window of their first
-// input and of their output: groups is the number of members, Shape::kv the first row in the block of each,
-// and Shape::m counts the window's rows alone (all-gather: of one member). kAbsorbQueries and kAbsorbedValues
-// of Shape::groups 1 read and write m rows of a batch, the first of them at kv. kSend of Shape::k > 0
-// sends m rows, the first of them at kv.
+// kGemmDgrad, kQuantise, kAllGather, kReduceScatter and kAdd of Shape::groups > 0 work on a window of
+// their first input (kAdd: of both) and of their output: groups is the number of members, Shape::kv the
+// first row in the block of each, and Shape::m counts the window's rows alone (all-gather: of one member).
+// kAbsorbQueries and kAbsorbedValues of Shape::groups 1 read and write m rows of a batch, the first of
+// them at kv. kSend of Shape::k > 0 sends m rows, the first of them at kv.
 std::optional<RowWindow> row_window(const Fragment& fragment, const Op& op, int operand);
 
 }  // namespace moebius

@@ -346,6 +346,12 @@ class BatchAttention {
 
 }  // namespace
 
+TensorId write_parallel_block_of_batch(LayerWriter& writer, const CachedBatch& batch, TensorId x) {
+  return write_parallel_block(writer, x, [&batch](LayerWriter& of_block, TensorId whole) {
+    return BatchAttention(of_block, batch).write(whole);
+  });
+}
+
 TensorId write_batch_attention(LayerWriter& writer, const CachedBatch& batch, TensorId x) {
   const Model& model = writer.model();
   const TensorId normed = writer.enter_tensor_parallel(writer.norm(x, Role::kAttentionNorm));

@@ -27,4 +27,7 @@ struct CachedBatch {
 // x -> x + attention(norm(x)).
 TensorId write_batch_attention(LayerWriter& writer, const CachedBatch& batch, TensorId x);
 
+// x -> x + attention(norm(x)) + mlp(norm(x)), of a model whose layers are such (ParallelBlock).
+TensorId write_parallel_block_of_batch(LayerWriter& writer, const CachedBatch& batch, TensorId x);
+
 }  // namespace moebius

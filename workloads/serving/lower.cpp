@@ -79,10 +79,10 @@ class IterationWriter {
   TensorId write_layer(TensorId x, int layer) {
     writer_.begin_block(layer, false);
     const ServingPlan& plan = shape_.job.plan;
-    x = write_batch_attention(writer_,
-                              {it_.batch, batch_, shape_.cache_rows, plan.kv, plan.attention, parts_, local_,
-                               it_.whole, shape_.states},
-                              x);
+    const CachedBatch batch{it_.batch, batch_, shape_.cache_rows, plan.kv,      plan.attention,
+                            parts_,    local_, it_.whole,         shape_.states};
+    if (model().is_parallel()) return write_parallel_block_of_batch(writer_, batch, x);
+    x = write_batch_attention(writer_, batch, x);
     writer_.begin_block(layer, false);
     if (!model().is_moe_layer(layer)) return write_dense_mlp(writer_, x);
     return write_routed(x, it_.route(layer));

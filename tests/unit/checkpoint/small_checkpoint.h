@@ -48,6 +48,13 @@ inline Model grouped_model() {
   return model;
 }
 
+// Attention and MLP side by side.
+inline Model parallel_model(ParallelBlock block) {
+  Model model = grouped_model();
+  model.parallel_block = block;
+  return model;
+}
+
 // Two layers of four experts, of which every token uses all, and a shared one with a gate.
 inline Model gated_model() {
   Model model = grouped_model();

@@ -54,6 +54,35 @@ TEST_CASE("families of configurations have the parameters that are published of 
       {"BLOOM",
        R"({"model_type": "bloom", "n_layer": 70, "hidden_size": 14336, "n_head": 112, "vocab_size": 250880})",
        176.2e9, 0},
+      {"GPT-J 6B",
+       R"({"model_type": "gptj", "n_layer": 28, "n_embd": 4096, "n_head": 16, "rotary_dim": 64,
+"n_inner": null, "n_positions": 2048, "vocab_size": 50400, "tie_word_embeddings": false})",
+       6.05e9, 0},
+      {"GPT-NeoX 20B",
+       R"({"model_type": "gpt_neox", "hidden_size": 6144, "intermediate_size": 24576,
+"num_attention_heads": 64, "num_hidden_layers": 44, "rotary_pct": 0.25, "vocab_size": 50432,
+"use_parallel_residual": true, "tie_word_embeddings": false})",
+       20554567680.0, 0},
+      {"Falcon 7B",
+       R"({"model_type": "falcon", "hidden_size": 4544, "num_attention_heads": 71, "num_hidden_layers": 32,
+"multi_query": true, "parallel_attn": true, "new_decoder_architecture": false, "bias": false,
+"alibi": false, "vocab_size": 65024})",
+       6.92e9, 0},
+      {"Falcon 40B",
+       R"({"model_type": "falcon", "hidden_size": 8192, "num_attention_heads": 128, "num_hidden_layers": 60,
+"num_kv_heads": 8, "parallel_attn": true, "new_decoder_architecture": true, "bias": false, "alibi": false,
+"vocab_size": 65024})",
+       41.3e9, 0},
+      {"Command R",
+       R"({"model_type": "cohere", "hidden_size": 8192, "intermediate_size": 22528,
+"num_attention_heads": 64, "num_key_value_heads": 64, "num_hidden_layers": 40, "vocab_size": 256000,
+"use_qk_norm": false, "logit_scale": 0.0625})",
+       34.98e9, 0},
+      {"Phi-2",
+       R"({"model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240, "num_attention_heads": 32,
+"num_key_value_heads": 32, "num_hidden_layers": 32, "partial_rotary_factor": 0.4, "vocab_size": 51200,
+"tie_word_embeddings": false})",
+       2.78e9, 0},
       {"Seed-OSS 36B",
        R"({"model_type": "seed_oss", "hidden_size": 5120, "intermediate_size": 27648,
 "num_attention_heads": 80, "num_hidden_layers": 64, "num_key_value_heads": 8, "head_dim": 128,
@@ -114,6 +143,31 @@ TEST_CASE("norms of queries and keys are of each head or of all together, as fam
   const Model other = model_of(R"({"model_type": "minimax_m2")" + sizes +
                                R"(, "use_qk_norm": true, "qk_norm_type": "per_group"})");
   CHECK(other.unsupported == "norms of queries and keys by \"per_group\"");
+}
+
+TEST_CASE("families say whether attention and MLP stand side by side, and of how many norms") {
+  const std::string sizes = R"(, "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+"intermediate_size": 128, "vocab_size": 100)";
+  const auto of = [&](const std::string& family, const std::string& keys) {
+    return model_of(R"({"model_type": ")" + family + "\"" + sizes + keys + "}");
+  };
+  CHECK(of("gpt_neox", "").parallel_block == ParallelBlock::kTwoNorms);
+  CHECK(of("gpt_neox", "").rotary_dim == 4);  // a quarter of 16
+  CHECK(of("gpt_neox", R"(, "use_parallel_residual": false)").parallel_block == ParallelBlock::kNone);
+  CHECK(of("cohere", "").parallel_block == ParallelBlock::kOneNorm);
+  CHECK(of("phi", "").parallel_block == ParallelBlock::kOneNorm);
+  CHECK(of("phi", "").rotary_dim == 8);
+  CHECK(of("gptj", R"(, "rotary_dim": 16)").rotary_dim == 0);  // whole heads
+  CHECK(of("gptj", R"(, "rotary_dim": 8)").parallel_block == ParallelBlock::kOneNorm);
+  CHECK(of("falcon", "").parallel_block == ParallelBlock::kOneNorm);
+  CHECK(of("falcon", "").kv_heads == 1);
+  CHECK(of("falcon", R"(, "multi_query": false)").kv_heads == 4);
+  CHECK(of("falcon", R"(, "parallel_attn": false)").parallel_block == ParallelBlock::kNone);
+  const std::string newer = R"(, "new_decoder_architecture": true, "num_kv_heads": 2)";
+  CHECK(of("falcon", newer).parallel_block == ParallelBlock::kTwoNorms);
+  CHECK(of("falcon", newer).kv_heads == 2);
+  CHECK(of("falcon", newer + R"(, "num_ln_in_parallel_attn": 1)").parallel_block ==
+        ParallelBlock::kOneNorm);  // Falcon2 11B
 }
 
 TEST_CASE("a configuration that is written gives experts their width in the key that the family reads") {

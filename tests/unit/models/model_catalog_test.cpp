@@ -98,6 +98,25 @@ TEST_CASE("as many key heads as heads stay as many") {
   CHECK(from_text(R"({"base": "deepseek-v3", "heads": 16})").kv_heads == 16);
 }
 
+TEST_CASE("attention and MLP stand side by side where the model or a change says so") {
+  CHECK_FALSE(from_text(R"("llama-2-7b")").is_parallel());
+  CHECK(from_text(R"("gpt-j-6b")").parallel_block == ParallelBlock::kOneNorm);
+  CHECK(from_text(R"("gpt-neox-20b")").parallel_block == ParallelBlock::kTwoNorms);
+  CHECK(from_text(R"({"base": "gpt-neox-20b", "layers": 4})").parallel_block == ParallelBlock::kTwoNorms);
+  const auto changed = [](const std::string& value) {
+    return from_text(R"({"base": "gpt-neox-20b", "parallel_block": )" + value + "}").parallel_block;
+  };
+  CHECK(changed("true") == ParallelBlock::kOneNorm);
+  CHECK(changed("\"one_norm\"") == ParallelBlock::kOneNorm);
+  CHECK(changed("false") == ParallelBlock::kNone);
+}
+
+TEST_CASE("GPT-NeoX-20B has every parameter of its card, its positions a quarter of each head") {
+  const Model model = ModelCatalog().model("gpt-neox-20b");
+  CHECK(count_parameters(model).total() == 20'554'567'680.0);
+  CHECK(model.rotary_dim * 4 == model.head_dim);
+}
+
 TEST_CASE("experts can be taken away") {
   const Model model = from_text(R"({"base": "deepseek-v3", "experts": {"routed": 0}})");
   CHECK(model.num_moe_layers() == 0);

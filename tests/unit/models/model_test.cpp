@@ -77,6 +77,28 @@ TEST_CASE("a GPT layer has 12 h^2 + 13 h parameters") {
   CHECK(count_parameters(model).total() == 2 * (12 * h * h + 13 * h) + (10 + 100) * h + 2 * h);
 }
 
+TEST_CASE("a layer whose attention and MLP share a norm has one norm less, and the same work") {
+  Model model = small_dense();  // of 2 layers
+  const double norms = count_parameters(model).norms, flops = forward_flops_per_token(model, 16, true).value;
+  model.parallel_block = ParallelBlock::kTwoNorms;
+  CHECK(count_parameters(model).norms == norms);
+  model.parallel_block = ParallelBlock::kOneNorm;
+  CHECK(count_parameters(model).norms == norms - 2 * 8);
+  CHECK(forward_flops_per_token(model, 16, true).value == flops);
+  CHECK(wrong(model).empty());
+}
+
+TEST_CASE("attention stands beside a dense MLP, and is mha or gqa") {
+  Model model = small_moe();
+  model.parallel_block = ParallelBlock::kTwoNorms;
+  CHECK(wrong(model) == "parallel_block: attention stands beside a dense MLP, found 8 routed experts");
+  model = small_dense();
+  model.parallel_block = ParallelBlock::kOneNorm;
+  model.attention = AttentionKind::kMla;
+  model.mla = {.q_rank = 4, .kv_rank = 4, .nope_dim = 4, .rope_dim = 2, .v_dim = 4};
+  CHECK(wrong(model) == "parallel_block: mha or gqa attention stands beside an MLP, not mla");
+}
+
 TEST_CASE("experts stand in the layers after the leading dense ones, at every step") {
   Model model = small_moe();
   CHECK_FALSE(model.is_moe_layer(0));

@@ -151,6 +151,18 @@ TEST_CASE("an 8-bit weight needs the factors of its blocks, others have none") {
   CHECK(fault(model, found) == R"(in: tensor "lm_head.weight_scale_inv" is not a weight of tiny)");
 }
 
+TEST_CASE("a layer whose attention and MLP share a norm has the first alone") {
+  Model model = tiny_dense();
+  const std::string second = "model.layers.0.post_attention_layernorm.weight";
+  model.parallel_block = ParallelBlock::kTwoNorms;
+  CHECK(find(weights_of(model, WeightNaming::kShared), second));
+  model.parallel_block = ParallelBlock::kOneNorm;
+  const std::vector<Weight> weights = weights_of(model, WeightNaming::kShared);
+  CHECK_FALSE(find(weights, second));
+  CHECK(find(weights, "model.layers.0.input_layernorm.weight"));
+  CHECK(elements(weights) == count_parameters(model).total());
+}
+
 TEST_CASE("an architecture without names here says why") {
   Model model = tiny_dense();
   model.layer_norm = true;

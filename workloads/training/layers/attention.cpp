@@ -101,27 +101,6 @@ TensorId write_positions(LayerWriter& writer, TensorId x, int heads, Role norm, 
   return writer.rotary(normed, heads, model.rotary_dim > 0 ? model.rotary_dim : model.head_dim);
 }
 
-// Queries, keys and values from one fused projection.
-TensorId write_grouped_query(LayerWriter& writer, TensorId x) {
-  const Model& model = writer.model();
-  const int tp = writer.plan().tp;
-  const CoreHeads heads{model.heads / tp, model.kv_heads / tp, model.head_dim, model.head_dim};
-  const std::int64_t q_columns = std::int64_t{heads.query} * heads.head_dim;
-  const std::int64_t kv_columns = std::int64_t{heads.kv} * heads.head_dim;
-  const TensorId whole = writer.enter_tensor_parallel(x);
-  const TensorId qkv = writer.linear(whole, {.role = Role::kQkv,
-                                             .out = (q_columns + 2 * kv_columns) * tp,
-                                             .in = model.hidden,
-                                             .cut = Cut::kColumns,
-                                             .bias = model.trains_qkv_bias()});
-  const auto parts = writer.split(qkv, {q_columns, kv_columns, kv_columns}, Role::kQkv);
-  const TensorId means = writer.query_key_means(parts[0], parts[1]);
-  const TensorId q = write_positions(writer, parts[0], heads.query, Role::kQNorm, means);
-  const TensorId k = gather_keys(writer, write_positions(writer, parts[1], heads.kv, Role::kKvNorm, means));
-  const TensorId v = gather_keys(writer, parts[2]);
-  return write_core(writer, heads, q, k, v);
-}
-
 TensorId write_latent_queries(LayerWriter& writer, TensorId x, const CoreHeads& heads) {
   const Model& model = writer.model();
   const std::int64_t columns = std::int64_t{model.heads} * heads.head_dim;
@@ -198,11 +177,32 @@ std::pair<TensorId, TensorId> emit_core(LayerWriter& writer, const CoreHeads& he
   return {o, lse};
 }
 
+// Queries, keys and values from one fused projection.
+TensorId write_grouped_query(LayerWriter& writer, TensorId whole) {
+  const Model& model = writer.model();
+  const int tp = writer.plan().tp;
+  const CoreHeads heads{model.heads / tp, model.kv_heads / tp, model.head_dim, model.head_dim};
+  const std::int64_t q_columns = std::int64_t{heads.query} * heads.head_dim;
+  const std::int64_t kv_columns = std::int64_t{heads.kv} * heads.head_dim;
+  const TensorId qkv = writer.linear(whole, {.role = Role::kQkv,
+                                             .out = (q_columns + 2 * kv_columns) * tp,
+                                             .in = model.hidden,
+                                             .cut = Cut::kColumns,
+                                             .bias = model.trains_qkv_bias()});
+  const auto parts = writer.split(qkv, {q_columns, kv_columns, kv_columns}, Role::kQkv);
+  const TensorId means = writer.query_key_means(parts[0], parts[1]);
+  const TensorId q = write_positions(writer, parts[0], heads.query, Role::kQNorm, means);
+  const TensorId k = gather_keys(writer, write_positions(writer, parts[1], heads.kv, Role::kKvNorm, means));
+  const TensorId v = gather_keys(writer, parts[2]);
+  return write_core(writer, heads, q, k, v);
+}
+
 TensorId write_attention(LayerWriter& writer, TensorId x) {
   const Model& model = writer.model();
   const TensorId normed = writer.norm(x, Role::kAttentionNorm);
-  const TensorId o = model.attention == AttentionKind::kMla ? write_latent(writer, normed)
-                                                            : write_grouped_query(writer, normed);
+  const TensorId o = model.attention == AttentionKind::kMla
+                         ? write_latent(writer, normed)
+                         : write_grouped_query(writer, writer.enter_tensor_parallel(normed));
   const TensorId projected = writer.linear(o, {Role::kO, model.hidden, model.value_dim(), Cut::kRows});
   const TensorId result = writer.leave_tensor_parallel(projected);
   writer.end_recompute();  // the residual stream between blocks is what everything else is computed from

@@ -309,7 +309,7 @@ TensorId LayerWriter::leave_tensor_parallel(TensorId x) {
       plan().sequence_parallel
           ? collective(OpKind::kReduceScatter, GroupRole::kTensor, Lane::kTensorComm, x, share)
           : collective(OpKind::kAllReduce, GroupRole::kTensor, Lane::kTensorComm, x, m);
-  return cut_adapter_ ? leave_with_adapter(sum) : sum;
+  return leave_with_adapters(sum);
 }
 
 // Ranks that share dense MLPs in another number than attention hold different rows, be it of one sequence or

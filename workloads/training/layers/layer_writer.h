@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <vector>
 
 #include "workloads/training/layers/lowering.h"
@@ -43,6 +42,7 @@ class LayerWriter {
   void use_slots(SlotsOfMember slots) { slots_ = std::move(slots); }
 
   void begin_block(int layer, bool recompute_all);  // ops from here on belong to a new block
+  void next_block() { ++block_; }                   // of the same layer, recomputed as the one before
   void end_recompute();                             // the next ops are kept whatever the block says
 
   // Pieces; each returns its result. `x` is [rows, columns] as its tensor says.
@@ -109,7 +109,7 @@ class LayerWriter {
   TensorId expert_adapter(const Linear& linear, AdapterSide side, int experts);
   TensorId adapter_product(TensorId x, TensorId weight, const Linear& linear);
   TensorId add_adapter(TensorId y, TensorId low, const Linear& linear);
-  TensorId leave_with_adapter(TensorId sum);
+  TensorId leave_with_adapters(TensorId sum);
   TensorId add_result(TensorId stream, TensorId result);
 
   LoweringInput input_;
@@ -119,12 +119,12 @@ class LayerWriter {
   WeightFormat dense_, experts_;
   SlotsOfMember slots_;
   std::int64_t shared_rows_ = 0;  // 0: a multiple of the ranks
-  // x A' of a product cut by its input, whose sum over the tensor-parallel group comes next.
+  // x A' of products cut by their inputs, whose sum over the tensor-parallel group comes next.
   struct CutAdapter {
     TensorId low = kNoTensor;
     Linear linear;
   };
-  std::optional<CutAdapter> cut_adapter_;
+  std::vector<CutAdapter> cut_adapters_;
   int block_ = -1;
   bool recompute_all_ = false;
 };
@@ -152,6 +152,9 @@ TensorId write_ulysses_core(LayerWriter& writer, const CoreHeads& heads, const C
 
 // Attention of one layer: x -> x + attention(norm(x)).
 TensorId write_attention(LayerWriter& writer, TensorId x);
+// Up to the output map, of mha and gqa: normed rows, whole on every tensor-parallel rank -> those of its
+// heads.
+TensorId write_grouped_query(LayerWriter& writer, TensorId whole);
 
 // Up (and gate), activation, down; without the way into and out of tensor parallelism.
 TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role up_role, Role down_role,
@@ -169,6 +172,12 @@ TensorId write_gate(LayerWriter& writer, TensorId x, std::int32_t route);
 
 // Feed-forward part of one layer: x -> x + mlp(norm(x)), dense or mixture of experts.
 TensorId write_dense_mlp(LayerWriter& writer, TensorId x);
+// Both of the same x, with a dense MLP: x -> x + attention(norm(x)) + mlp(norm(x)), of one norm or two
+// (ParallelBlock). `attention` writes what write_grouped_query() does. Where attention and MLP are cut over
+// the same ranks, their parts of the sum are added up first: one sum over the ranks forward. Backward one for
+// each norm, whose gradients are the sums; with sequence parallelism as many gathers forward.
+using AttentionOfRows = std::function<TensorId(LayerWriter& writer, TensorId whole)>;
+TensorId write_parallel_block(LayerWriter& writer, TensorId x, const AttentionOfRows& attention);
 // `gathered`: the route with the tokens of all ranks that share an expert; null: no expert is shared.
 TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const RoutePtr& gathered = {});
 

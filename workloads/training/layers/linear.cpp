@@ -1,5 +1,6 @@
 // Products of a layer with its dense matrices, and what low-rank adapters beside a matrix add.
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -64,7 +65,7 @@ TensorId LayerWriter::linear(TensorId x, const Linear& spec) {
   if (!adapters().beside(spec.role)) return y;
   const TensorId low = adapter_product(x, adapter(spec, AdapterSide::kA), spec);
   if (spec.cut != Cut::kRows || degree_of(spec) == 1) return add_adapter(y, low, spec);
-  cut_adapter_ = CutAdapter{low, spec};
+  cut_adapters_.push_back({low, spec});
   return y;
 }
 
@@ -111,11 +112,10 @@ TensorId LayerWriter::add_adapter(TensorId y, TensorId low, const Linear& spec) 
 }
 
 // The ranks' parts of x A' are summed as those of the product are, in as few columns as the rank has.
-TensorId LayerWriter::leave_with_adapter(TensorId sum) {
-  const CutAdapter cut = *cut_adapter_;
-  cut_adapter_.reset();
-  const TensorId low = leave_tensor_parallel(cut.low);
-  return add_adapter(sum, low, cut.linear);
+TensorId LayerWriter::leave_with_adapters(TensorId sum) {
+  for (const CutAdapter& cut : std::exchange(cut_adapters_, {}))
+    sum = add_adapter(sum, leave_tensor_parallel(cut.low), cut.linear);
+  return sum;
 }
 
 TensorId LayerWriter::expert_adapter(const Linear& linear, AdapterSide side, int experts) {

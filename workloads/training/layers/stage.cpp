@@ -194,14 +194,19 @@ class StageWriter {
     const bool full = due || (stage_.recompute && stage_.recompute->full);
     const std::int32_t first = num_ops();
     writer_.begin_block(layer, full);
+    x = model().is_parallel() ? write_parallel_block(writer_, x, write_grouped_query)
+                              : write_attention_and_mlp(x, layer, full);
+    if (full) end_recomputed_layer(layer, first);
+    return x;
+  }
+
+  TensorId write_attention_and_mlp(TensorId x, int layer, bool full) {
     x = write_attention(writer_, x);
     // With full recompute only the input of the layer, or of the first one of its group, is kept.
     if (full) pass_.recomputable.insert(num_ops() - 1);
     writer_.begin_block(layer, full);
-    x = model().is_moe_layer(layer) ? write_moe(writer_, x, route(layer), gathered_route(layer))
-                                    : write_dense_mlp(writer_, x);
-    if (full) end_recomputed_layer(layer, first);
-    return x;
+    return model().is_moe_layer(layer) ? write_moe(writer_, x, route(layer), gathered_route(layer))
+                                       : write_dense_mlp(writer_, x);
   }
 
   std::int32_t num_ops() { return static_cast<std::int32_t>(builder().fragment().ops.size()); }

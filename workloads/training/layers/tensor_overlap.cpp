@@ -91,12 +91,31 @@ class OverlapWriter {
     return {};
   }
 
+  // With the addition between them where a block's attention and MLP are one sum: behind the later product.
   Chain chain_of_sum(int product) const {
-    const std::vector<int>& readers = readers_of(whole_.output(whole_.ops[product], 0));
-    if (readers.size() != 1) return {};
-    const Op& sum = whole_.ops[readers.front()];
-    if (sum.kind != OpKind::kReduceScatter || !over_tensor_group(sum)) return {};
-    return {product, readers.front()};
+    Chain chain{product};
+    for (int step = 0; step < 2; ++step) {
+      const std::vector<int>& readers = readers_of(whole_.output(whole_.ops[chain.back()], 0));
+      if (readers.size() != 1) return {};
+      chain.push_back(readers.front());
+      const Op& reader = whole_.ops[readers.front()];
+      if (reader.kind == OpKind::kReduceScatter && over_tensor_group(reader)) return chain;
+      if (!adds_parts(reader) || !is_written_last(product, reader)) return {};
+    }
+    return {};
+  }
+
+  static bool adds_parts(const Op& op) {
+    return op.kind == OpKind::kAdd && op.role == Role::kResidual && op.num_inputs == 2 && op.shape.k == 0;
+  }
+
+  // Of what an op reads, what `writer` writes.
+  bool is_written_last(int writer, const Op& op) const {
+    for (int i = 0; i < op.num_inputs; ++i) {
+      const auto writers = writers_.find(whole_.input(op, i));
+      if (writers != writers_.end() && writers->second.back() > writer) return false;
+    }
+    return true;
   }
 
   // Nothing that the product reads beside its first operand is written after op `index`.
@@ -119,7 +138,7 @@ class OverlapWriter {
   void find_scale(const Chain& chain) {
     if (chain.size() < 3) return;
     const Op &gather = whole_.ops[chain.front()], &cast = whole_.ops[chain[1]];
-    if (cast.num_inputs < 2) return;
+    if (cast.kind != OpKind::kQuantise || cast.num_inputs < 2) return;
     for (const int largest : writers_.at(whole_.input(cast, 1))) {
       if (whole_.input(whole_.ops[largest], 0) != whole_.output(gather, 0)) continue;
       chained_.insert(largest);
