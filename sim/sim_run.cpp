@@ -124,7 +124,8 @@ StartedExecutor start_simulator(const Job& job, const Layout& layout, Recorder& 
       source = run.costs(pool.accelerator);  // measured ones hold the clocks of their measurement
     } else {
       const std::vector<Profile> profiles = profiles_for(job.scenario, pool.accelerator, run.data);
-      source = make_cost_source(pool.accelerator, profiles, kernels_for(job.scenario, profiles));
+      source = make_cost_source(pool.accelerator, profiles, kernels_for(job.scenario, profiles),
+                                product_scales(job.scenario));
       powers->push_back(limited_by_hungriest(clock_power(pool.accelerator, profiles),
                                              job.scenario.cluster->variation.power,
                                              boards_of(*job.scenario.cluster, pool, layout)));

@@ -64,6 +64,14 @@ void check_stacks(const Scenario& scenario, const std::string& data) {
           suggestion(named, stacks)));
 }
 
+ProductScales product_scales(const Scenario& scenario) {
+  const bool trains = scenario.kind == ScenarioKind::kTraining;
+  if (trains && scenario.plan.scaling == Scaling::kMicro) return ProductScales::kMicro;
+  const bool one =
+      scenario.fp8_scales == Fp8Scales::kTensor || (trains && has_one_scale(scenario.plan.scaling));
+  return one ? ProductScales::kWhole : ProductScales::kBlock;
+}
+
 namespace {
 
 bool has_kind(const ProfileTable& table, std::string_view kind) {
@@ -71,9 +79,9 @@ bool has_kind(const ProfileTable& table, std::string_view kind) {
 }
 
 struct Preference {
-  std::string_view stack;           // how its name begins
-  std::optional<DType> dtype = {};  // of dense products in it alone; nothing: all tables
-  std::string_view variant = {};    // how the name ends then
+  std::string_view stack;            // how its name begins
+  std::optional<DType> dtype = {};   // of dense products in it alone, back too; nothing: all tables
+  std::string_view variant = {};     // how the name ends then
   std::optional<DType> stored = {};  // of experts whose weights are kept so alone
 
   bool met_by(const ProfileTable& table) const {
@@ -82,7 +90,8 @@ struct Preference {
     if (stored) return table.stored == stored && has_kind(table, "grouped_gemm");
     if (!dtype) return true;
     const std::size_t plus = name.find('+');
-    return has_kind(table, "gemm") && table.dtype == *dtype &&
+    const bool dense = has_kind(table, "gemm") || has_kind(table, "gemm_wgrad");
+    return dense && table.dtype == *dtype &&
            (plus == std::string_view::npos ? "" : name.substr(plus)) == variant;
   }
 };
@@ -107,15 +116,15 @@ void prefer_on_hopper(std::string_view stack, const Scenario& scenario, std::vec
 
 std::vector<Preference> preferences(const Scenario& scenario, const Accelerator& chip) {
   std::vector<Preference> first;
+  const bool one_scale = product_scales(scenario) == ProductScales::kWhole;
   for (const std::string_view stack : scenario.stacks) {
     if (stack.empty()) continue;
-    if (scenario.fp8_scales == Fp8Scales::kTensor) first.push_back({stack, DType::kFp8, "+fp8-rowwise"});
+    if (one_scale) first.push_back({stack, DType::kFp8, "+fp8-rowwise"});
     if (chip.architecture.starts_with("blackwell")) prefer_on_blackwell(stack, scenario, first);
     if (chip.architecture == "hopper") prefer_on_hopper(stack, scenario, first);
     first.push_back({stack});
   }
-  if (first.empty() && scenario.fp8_scales == Fp8Scales::kTensor)
-    first.push_back({"", DType::kFp8, "+fp8-rowwise"});
+  if (first.empty() && one_scale) first.push_back({"", DType::kFp8, "+fp8-rowwise"});
   return first;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hw/profile.h"
+#include "workloads/cost/cost_source.h"
 #include "workloads/scenario/scenario.h"
 
 namespace moebius {
@@ -20,5 +21,9 @@ std::vector<Profile> profiles_for(const Scenario& scenario, const Accelerator& c
 // The kernels that count on a chip of these profiles: those of /cluster/kernels, and for the experts of a
 // training job those of a library that training can run.
 std::string kernels_for(const Scenario& scenario, const std::vector<Profile>& profiles);
+
+// What shares a scale in the scenario's FP8 products, where no table knows them: of a training job what
+// /plan/precision/scaling says, of a service what its precision does.
+ProductScales product_scales(const Scenario& scenario);
 
 }  // namespace moebius

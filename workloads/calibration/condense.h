@@ -47,7 +47,8 @@ HeldOut test_table(const ProfileTable& table, const std::vector<MeasuredRow>& ro
 // Reads those of deepgemm.csv, infersim_gemm.csv, infersim_grouped_gemm.csv, infersim_attention.csv and
 // profile_data_train_ops.csv that stand in `directory`, and of gemm.csv.gz and *_attention.csv.gz in
 // `directory`/kernels, and takes the rows of this accelerator (its id or an
-// alias, in the column `hardware`). input_error when no file has any.
+// alias, in the column `hardware`), and those that stand in code (primus_turbo.h). input_error when there are
+// none.
 Profile condense(const std::string& directory, const Accelerator& accelerator);
 
 // The same; without tables when no file has any row of this accelerator.

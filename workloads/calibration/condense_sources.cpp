@@ -259,6 +259,7 @@ Profile find_kernels(const std::string& directory, const Accelerator& accelerato
   read_infersim_attention(harvest);
   read_training_trace(harvest);
   read_kernels(harvest);
+  read_primus_turbo(harvest);
   if (!harvest.profile.tables.empty()) {
     read_flashinfer_products(harvest);
     read_flash_attention_2(harvest);

@@ -32,6 +32,7 @@ ProfileTable table_of(const char* name, std::vector<std::string> kinds, DType dt
 
 void read_training_trace(Harvest& harvest);       // trace/condense_trace.cpp
 void read_kernels(Harvest& harvest);              // condense_kernels.cpp
+void read_primus_turbo(Harvest& harvest);         // condense_primus_turbo.cpp
 void read_flashinfer_products(Harvest& harvest);  // condense_flashinfer.cpp
 void read_flash_attention_2(Harvest& harvest);    // condense_flash_attention_2.cpp
 void read_triton_attention(Harvest& harvest);     // condense_triton_attention.cpp

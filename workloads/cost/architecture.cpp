@@ -19,6 +19,7 @@ TileShapes read_tiles(Reader reader) {
                    .cuts_k = reader.boolean("cuts_k")};
   tiles.most_experts_m = reader.number("most_experts_m", {tiles.least_m, tiles.most_m}, tiles.most_m);
   tiles.experts_m = reader.number("experts_m", {tiles.least_m, tiles.most_experts_m}, tiles.most_experts_m);
+  tiles.most_scaled_n = reader.number("most_scaled_n", {tiles.least_n, tiles.most_n}, 0.0);
   if (tiles.least_m > tiles.most_m || tiles.least_n > tiles.most_n)
     reader.place().fail("expected least_m <= most_m and least_n <= most_n");
   reader.finish();

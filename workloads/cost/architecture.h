@@ -20,7 +20,10 @@ struct TileShapes {
   // their kernels come in fewer shapes than those of single products.
   double experts_m = 128;
   double most_experts_m = 128;  // most_m of grouped products
-  bool cuts_k = false;  // libraries let several cores share the k of one tile
+  bool cuts_k = false;          // libraries let several cores share the k of one tile
+  // The widest of products whose partial sums general lanes scale, which stand in registers beside the
+  // results; 0: most_n.
+  double most_scaled_n = 0;
 };
 
 enum class OperandWidth : std::uint8_t { k16Bit, k8Bit, k4Bit };  // wider types count as 16 bits

@@ -140,16 +140,18 @@ std::string name_of_tables(const Accelerator& chip, const std::vector<Profile>& 
 // board may lower it further is said by the work around them (clock_power.h).
 class LayeredSource : public CostSource {
  public:
-  LayeredSource(const Accelerator& stated, const std::vector<Profile>& profiles, std::string_view stack)
-      : LayeredSource(against_stated_peaks(stated, profiles), profiles, stack,
+  LayeredSource(const Accelerator& stated, const std::vector<Profile>& profiles, std::string_view stack,
+                ProductScales scales)
+      : LayeredSource(against_stated_peaks(stated, profiles), profiles, stack, scales,
                       clock_power(stated, profiles)) {}
 
   LayeredSource(const Accelerator& accelerator, const std::vector<Profile>& profiles, std::string_view stack,
-                ClockPower power)
+                ProductScales scales, ClockPower power)
       : model_(timed_at_full_power(at_peak_clock(accelerator), profiles)),
         tables_(profiles, stack),
         power_(accelerator, profiles),
         clock_power_(power),
+        scales_(scales),
         share_(accelerator.peak_share()),
         name_(name_of_tables(accelerator, profiles)) {
     if (share_ < 1 && clock_power_.limit <= 0) slower_.emplace(accelerator);
@@ -180,7 +182,9 @@ class LayeredSource : public CostSource {
  private:
   Cost timed(const AnalyticModel& model, const CostQuery& query) const {
     if (const auto measured = tables_.cost(model, query, Clocks::kSustained)) return *measured;
-    const Estimate estimate = model.estimate(query, Clocks::kSustained);
+    CostQuery priced = query;
+    if (scales_ != ProductScales::kBlock) priced.scales = scales_;
+    const Estimate estimate = model.estimate(priced, Clocks::kSustained);
     const Estimate pass =
         query.fused_quantise ? tables_.quantise(model, query, Clocks::kSustained) : Estimate{};
     return {.seconds = estimate.seconds + pass.seconds,
@@ -224,6 +228,7 @@ class LayeredSource : public CostSource {
   MeasuredTables tables_;
   BoardPower power_;
   ClockPower clock_power_;
+  ProductScales scales_ = ProductScales::kBlock;  // of FP8 products that no table knows
   double share_ = 1;  // of the peak, at the chip's clock
   std::string name_, stacks_;
 };
@@ -238,12 +243,13 @@ std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator, con
 }
 
 std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator,
-                                             const std::vector<Profile>& profiles, std::string_view stack) {
+                                             const std::vector<Profile>& profiles, std::string_view stack,
+                                             ProductScales scales) {
   if (!stack.empty() && profiles.empty())
     throw input_error(fmt::format("no profile of {}: the stack \"{}\" is unknown", accelerator.id, stack));
   if (find_architecture(accelerator.architecture) == nullptr)
     return std::make_unique<RooflineSource>(accelerator);
-  return std::make_unique<LayeredSource>(accelerator, profiles, stack);
+  return std::make_unique<LayeredSource>(accelerator, profiles, stack, scales);
 }
 
 }  // namespace moebius

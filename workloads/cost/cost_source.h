@@ -19,6 +19,13 @@
 
 namespace moebius {
 
+// What shares a scale in the operands of FP8 products.
+enum class ProductScales : std::uint8_t {
+  kBlock,  // 128 of k: partial sums are scaled and added in FP32 each 128 of k
+  kWhole,  // a row, a column or all of a tensor: the finished sum is scaled once
+  kMicro,  // 32 of k (OCP Microscaling Formats 1.0)
+};
+
 struct CostQuery {
   OpKind kind = OpKind::kGemm;
   Shape shape;
@@ -44,6 +51,9 @@ struct CostQuery {
   // FP8 products: partial sums leave the tensor unit for FP32 (Architecture::promoted_sums). Tables are of
   // kernels that keep them there; who measures the op anew has what it takes.
   bool promoted_sums = false;
+  // FP8 products, as the model prices them (Architecture::scaling_lanes). Tables are of kernels with the
+  // scales that they were measured with.
+  ProductScales scales = ProductScales::kBlock;
 };
 
 // What the op's kept operand is stored in.
@@ -70,16 +80,18 @@ class CostSource {
   virtual std::string description() const = 0;
 };
 
-// The layered source for a chip: embedded (and DIR/profiles) profiles that name it, over the analytic model,
-// over the roofline for architectures that the model does not know. `stack` ("deepgemm-2025-02-25") restricts
-// the tables to one software stack; empty: all, the profile's first ones preferred. input_error for a wrong
-// profile or an unknown stack.
+// The layered source for a chip, whose FP8 products have blocks of 128: embedded (and DIR/profiles) profiles
+// that name it, over the analytic model, over the roofline for architectures that the model does not know.
+// `stack` ("deepgemm-2025-02-25") restricts the tables to one software stack; empty: all, the profile's first
+// ones preferred. input_error for a wrong profile or an unknown stack.
 std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator, const std::string& data_dir = "",
                                              std::string_view stack = "");
 
-// The same from profiles that are at hand.
+// The same from profiles that are at hand. Of FP8 products that no table knows, the model prices these
+// scales.
 std::unique_ptr<CostSource> make_cost_source(const Accelerator& accelerator,
                                              const std::vector<Profile>& profiles,
-                                             std::string_view stack = "");
+                                             std::string_view stack = "",
+                                             ProductScales scales = ProductScales::kBlock);
 
 }  // namespace moebius

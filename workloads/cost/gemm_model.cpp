@@ -42,6 +42,25 @@ constexpr double kLeastRowsOfLowerWeights = 16;
 // with their share of a scale. Else the general lanes decode them first.
 constexpr double kMostBytesOfScaled = 1.25;
 
+// Of k that share a scale of MX formats.
+constexpr double kMicroBlock = 32;
+
+// How often general lanes take a partial sum of a step of `step_k` out of the tensor unit, scale it and add
+// it to the result: for each scale along k, a step of FP8 being one block of 128. With one scale a row or
+// tensor the finished sum is scaled once, which is nothing beside k of thousands.
+double scaled_sums(const Architecture& architecture, DType executed, ProductScales scales, double step_k) {
+  if (executed != DType::kFp8 || architecture.scaling_lanes <= 0) return 0;
+  switch (scales) {
+    case ProductScales::kBlock:
+      return 1;
+    case ProductScales::kWhole:
+      return 0;
+    case ProductScales::kMicro:
+      return architecture.micro_scales ? 0 : step_k / kMicroBlock;
+  }
+  return 0;
+}
+
 struct GemmWork {
   std::span<const std::int32_t> rows;  // of each expert, when known
   double m = 0, n = 0, k = 0;          // of one expert
@@ -104,7 +123,8 @@ class Loop {
     const double pace = clocks == Clocks::kSustained ? kContinuousClock : 1.0;
     const double clock = engine.clock * pace;
     seconds_of_product_ = 2 * work.step_k / (engine.core_flops(query.dtype) * pace);
-    if (executed == DType::kFp8 && a.scaling_lanes > 0) seconds_of_product_ += 1 / (a.scaling_lanes * clock);
+    if (const double sums = scaled_sums(a, executed, query.scales, work.step_k); sums > 0)
+      seconds_of_product_ += sums / (a.scaling_lanes * clock);
     preparation_ = a.step_cycles / clock;
     const bool as_they_are = a.scaling_lanes == 0 && work.in <= kMostBytesOfScaled;
     if (work.lower_weights() && !as_they_are && a.decoded > 0)
@@ -260,6 +280,8 @@ Estimate gemm_estimate(const Engine& engine, const CostQuery& query, Clocks cloc
   const DType executed = engine.executed[static_cast<std::size_t>(query.dtype)];
   TileShapes shapes = engine.architecture->tiles[static_cast<std::size_t>(operand_width(executed))];
   if (is_grouped(query.kind)) shapes.most_m = shapes.most_experts_m;
+  if (shapes.most_scaled_n > 0 && scaled_sums(*engine.architecture, executed, query.scales, work.step_k) > 0)
+    shapes.most_n = shapes.most_scaled_n;
   const bool rows_are_m = query.kind != OpKind::kGroupedGemmWgrad;
   const double bytes = traffic(engine, query, work, shapes.most_m * std::min(shapes.most_n, 256.0));
   double busy =

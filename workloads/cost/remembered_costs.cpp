@@ -29,7 +29,7 @@ bool RememberedCosts::Known::answers(const CostQuery& other) const {
          query.cores == other.cores && query.for_whole_chip == other.for_whole_chip &&
          query.stored == other.stored && query.fused_quantise == other.fused_quantise &&
          query.hot == other.hot && query.summed == other.summed &&
-         query.promoted_sums == other.promoted_sums &&
+         query.promoted_sums == other.promoted_sums && query.scales == other.scales &&
          std::equal(rows.begin(), rows.end(), other.rows.begin(), other.rows.end());
 }
 

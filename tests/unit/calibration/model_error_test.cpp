@@ -106,6 +106,18 @@ TEST_CASE("an architecture with a wrong constant is refused where it stands") {
                     Catch::Contains("/architectures/hopper/constants/step_cycles"));
 }
 
+TEST_CASE("the widest tile of scaled products is one of the tiles") {
+  const std::string good = architectures_text({*find_architecture("cdna3")});
+  const std::string key = "\"most_scaled_n\": ";
+  REQUIRE(good.find(key + "128") != std::string::npos);
+  for (const char* wrong : {"512", "32", "\"128\""}) {
+    std::string text = good;
+    text.replace(text.find(key) + key.size(), 3, wrong);
+    CHECK_THROWS_WITH(read_architectures(parse_document(text, "bad.json")),
+                      Catch::Contains("/architectures/cdna3/structure/8bit/most_scaled_n"));
+  }
+}
+
 TEST_CASE("the same rows are sampled every time, about as many as asked for") {
   int kept = 0;
   for (int i = 0; i < 7000; ++i) kept += in_sample(fmt::format("row {}", i), 7) ? 1 : 0;

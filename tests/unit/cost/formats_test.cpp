@@ -199,8 +199,8 @@ TEST_CASE("a bare table and the model pay the quantisation on top when the op do
   CostQuery query = gemm(DType::kFp8, 1024);
   query.fused_quantise = true;
   CHECK(tables.cost(model, query, Clocks::kBurst)->seconds == Approx(75e-6 + 10e-6));
-  // MI300X has no profile: the model's GEMM and the model's pass.
-  const auto modelled = make_cost_source(Catalog().accelerator("mi300x"));
+  // Without a profile: the model's GEMM and the model's pass.
+  const auto modelled = make_cost_source(Catalog().accelerator("mi300x"), std::vector<Profile>{});
   CostQuery apart = query;
   apart.fused_quantise = false;
   CHECK(modelled->cost(query).seconds ==

@@ -272,7 +272,9 @@ TEST_CASE("a chip finds its own embedded profile, then those of the chips that i
   CHECK(found("a800-sxm") == std::vector<std::string>{"a100-sxm"});
   CHECK(found("h20-sxm-141gb") == std::vector<std::string>{"h20-sxm"});
   CHECK(found("gb200-nvl72") == std::vector<std::string>{"b200-sxm"});
-  CHECK(found("mi300x").empty());
+  CHECK(found("mi300x") == std::vector<std::string>{"mi300x"});
+  CHECK(found("mi325x") == std::vector<std::string>{"mi300x"});
+  CHECK(found("kunlun-p800").empty());
   CHECK(found("h100-nvl") == std::vector<std::string>{"h100-sxm"});
   CHECK(found("rtx-4090") == std::vector<std::string>{"l40s"});
   CHECK(found("gb200-nvl4") == std::vector<std::string>{"b200-sxm"});
@@ -314,7 +316,7 @@ TEST_CASE("a profile of the data directory comes before the embedded one, and ad
   REQUIRE(profiles.size() == 3);
   CHECK(profiles[0].tables[0].stack == "lab-1");
   CHECK(profiles[2].accelerator == "h100-sxm");
-  CHECK(find_profiles(Catalog().accelerator("mi300x"), folder.string()).empty());
+  CHECK(find_profiles(Catalog().accelerator("kunlun-p800"), folder.string()).empty());
   std::ofstream(folder / "profiles" / "mine.json") << "{";
   CHECK_THROWS_AS(find_profiles(Catalog().accelerator("h800-sxm"), folder.string()), Error);
 }

@@ -70,6 +70,48 @@ TEST_CASE("products with one scale a tensor are those of the kernels that have o
   CHECK(dense_fp8(scenario, "b200-sxm") == "trtllm-1.3.0rc20+fp8-rowwise");
 }
 
+TEST_CASE("a training job's scales choose its kernels, and what the model prices where none are known") {
+  Scenario scenario;
+  CHECK(product_scales(scenario) == ProductScales::kBlock);
+  CHECK(dense_fp8(scenario, "mi300x") == "primus-turbo-2026-04");
+  for (const Scaling one : {Scaling::kTensor, Scaling::kHistory}) {
+    scenario.plan.scaling = one;
+    CHECK(product_scales(scenario) == ProductScales::kWhole);
+    CHECK(dense_fp8(scenario, "mi300x") == "primus-turbo-2026-04+fp8-rowwise");
+    CHECK(dense_fp8(scenario, "h100-sxm").ends_with("+fp8-rowwise"));
+  }
+  scenario.plan.scaling = Scaling::kMicro;
+  CHECK(product_scales(scenario) == ProductScales::kMicro);
+  scenario.kind = ScenarioKind::kServing;  // whose precision says it
+  CHECK(product_scales(scenario) == ProductScales::kBlock);
+  scenario.fp8_scales = Fp8Scales::kTensor;
+  CHECK(product_scales(scenario) == ProductScales::kWhole);
+}
+
+// Gradients of weights have tables of their own; of sums that are promoted on the way nothing is added on
+// CDNA3.
+TEST_CASE("on MI300X an FP8 layer by one scale a tensor is faster than by blocks, back too") {
+  const Accelerator chip = Catalog().accelerator("mi300x");
+  Scenario scenario;
+  const auto seconds = [&](OpKind kind, Scaling scaling) {
+    scenario.plan.scaling = scaling;
+    const std::vector<Profile> profiles = profiles_for(scenario, chip, "");
+    const auto costs =
+        make_cost_source(chip, profiles, kernels_for(scenario, profiles), product_scales(scenario));
+    return costs
+        ->cost({.kind = kind,
+                .shape = {.m = 8192, .n = 8192, .k = 8192},
+                .dtype = DType::kFp8,
+                .cores = chip.cores,
+                .promoted_sums = kind != OpKind::kGemm && has_one_scale(scaling)})
+        .seconds;
+  };
+  for (const OpKind kind : {OpKind::kGemm, OpKind::kGemmDgrad, OpKind::kGemmWgrad}) {
+    INFO(to_string(kind));
+    CHECK(seconds(kind, Scaling::kBlock) > 1.2 * seconds(kind, Scaling::kHistory));
+  }
+}
+
 // The stack of the first table of experts in four bits under BF16.
 std::string four_bit_experts(const Scenario& scenario, const char* chip) {
   for (const Profile& profile : profiles_for(scenario, Catalog().accelerator(chip), ""))

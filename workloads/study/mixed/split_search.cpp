@@ -118,7 +118,8 @@ class SplitSearch {
   void measure() {
     for (const Pool& pool : pools()) {
       const auto profiles = profiles_for(scenario(), pool.accelerator, request_.library.data);
-      const auto costs = make_cost_source(pool.accelerator, profiles, kernels_for(scenario(), profiles));
+      const auto costs = make_cost_source(pool.accelerator, profiles, kernels_for(scenario(), profiles),
+                                          product_scales(scenario()));
       study_.matrices.push_back(chip_matrix(pool.accelerator, *costs, scenario().plan.gemm));
       add_network(pool, scenario().cluster->fabric.spec(), request_.library, request_.start,
                   study_.matrices.back());

@@ -20,7 +20,7 @@ namespace {
 std::unique_ptr<CostSource> costs_of(const Scenario& scenario, const std::string& data) {
   const Accelerator& chip = scenario.cluster->pools.front().accelerator;
   const std::vector<Profile> profiles = profiles_for(scenario, chip, data);
-  return make_cost_source(chip, profiles, kernels_for(scenario, profiles));
+  return make_cost_source(chip, profiles, kernels_for(scenario, profiles), product_scales(scenario));
 }
 
 constexpr const char* kTimesAlone = "t";  // ends the key of a chunk that was not weighed
