@@ -46,6 +46,26 @@ TEST_CASE("keys of an engine that nothing reads are refused") {
         R"(/plan/scheduler/captured_step: "captured_step" counts only with launch "graph")");
   check(kSmall, "/plan/scheduler/captured_prompts", "512",
         R"(/plan/scheduler/captured_prompts: "captured_prompts" counts only with launch "graph")");
+  check(kSmall, "/plan/scheduler/captured_most", "256",
+        R"(/plan/scheduler/captured_most: "captured_most" counts only with launch "graph")");
+  check(kSmall, "/plan/scheduler/captured_padding", "false",
+        R"(/plan/scheduler/captured_padding: "captured_padding" counts only with launch "graph")");
+}
+
+TEST_CASE("where graphs end is a number of sequences, or of the tokens that one has at least") {
+  check(kEngine, "/plan/scheduler/captured_most", "-1",
+        "/plan/scheduler/captured_most: expected an integer from 0 to 65536, found -1");
+  check(kEngine, "/plan/scheduler/captured_counts", "rows",
+        R"(/plan/scheduler/captured_counts: expected one of "sequences", "tokens", found "rows")");
+  check(kEngine, "/plan/scheduler/captured_counts", "tokens",
+        R"(/plan/scheduler/captured_counts: "captured_counts" counts only with a number of "captured_most")");
+  CHECK_THAT(
+      refusal(kEngine, {{"/plan/decode/speculative", R"({"mtp": 3, "acceptance": 0.8, "model": "qwen3-8b"})"},
+                        {"/plan/scheduler/captured_counts", "\"tokens\""},
+                        {"/plan/scheduler/captured_most", "3"}}),
+      Catch::Contains("/plan/scheduler/captured_most: a sequence decodes 4 tokens in an iteration: "
+                      "expected 0 or at least 4, found 3"));
+  CHECK(refusal(kEngine, "/plan/scheduler/captured_most", "32") == "");
 }
 
 TEST_CASE("when prompts join those that decode is refused where these are apart") {

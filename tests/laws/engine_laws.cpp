@@ -136,6 +136,37 @@ TEST_CASE("graphs are filled up to the next size, and every request still ends")
   CHECK(captured_size({1, 2, 4}, 5) == 5);
 }
 
+TEST_CASE(
+    "replicas that decode more than any graph has are launched kernel by kernel together, and not filled") {
+  class Launches : public StepCost {
+   public:
+    double seconds(std::span<const StepShape> replicas) override {
+      std::int32_t most = 0;
+      std::int64_t padding = 0;
+      bool prompts = false;
+      for (const StepShape& shape : replicas) {
+        most = std::max(most, shape.decode_sequences);
+        padding += shape.padding;
+        prompts |= shape.prefill_tokens > 0;
+      }
+      const bool beyond = !prompts && most > 2;
+      for (const StepShape& shape : replicas) CHECK(shape.eager == beyond);
+      if (beyond) CHECK(padding == 0);
+      eager += beyond;
+      return beyond ? 3e-3 : 1e-3;
+    }
+    std::int64_t eager = 0;
+  };
+  Launches cost;
+  SystemRules rules = one_pool(cost);
+  rules.pools[0].instance.captured = {1, 2};
+  const ServedRun run = serve(rules);
+  CHECK(run.figures.completed == 1000);
+  CHECK(cost.eager > 0);
+  CHECK(run.pool.totals.eager == cost.eager);
+  CHECK(run.pool.totals.eager < run.pool.totals.iterations);
+}
+
 TEST_CASE("rows that fill a graph are told apart where they choose experts") {
   class Counts : public StepCost {
    public:

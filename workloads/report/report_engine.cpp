@@ -17,11 +17,22 @@ double padding_share(const PoolFigures& run) {
   return run.totals.rows > 0 ? run.totals.padding / run.totals.rows : 0;
 }
 
+bool limits_graphs(const ServicePlan& plan) {
+  const EngineKeys& engine = plan.engine;
+  return engine.launch == LaunchMode::kGraph && (engine.captured_most != 0 || !engine.captured_padding);
+}
+
+double eager_share(const PoolFigures& run) {
+  const auto iterations = static_cast<double>(run.totals.iterations);
+  return iterations > 0 ? static_cast<double>(run.totals.eager) / iterations : 0;
+}
+
 }  // namespace
 
 FigureTree with_engine(FigureTree pool, const ServicePoolFigures& figures, const ServicePlan& plan) {
   const PoolFigures& run = figures.run;
   if (pads(plan)) pool.rows.emplace_back("rows_in_vain", padding_share(run));
+  if (limits_graphs(plan)) pool.rows.emplace_back("iterations_beyond_graphs", eager_share(run));
   if (plan.host.takes_time())
     pool.parts.emplace_back("host", FigureTree{{{"loop_s", run.host.loop.seconds()},
                                                 {"output_s", run.host.output.seconds()},
@@ -43,6 +54,9 @@ void engine_lines(std::back_insert_iterator<std::string> out, const ServiceFigur
     const PoolFigures& run = pool.run;
     if (pads(plan))
       fmt::format_to(out, "  {}: {:.1f}% of rows computed in vain\n", run.name, 100 * padding_share(run));
+    if (run.totals.eager > 0)
+      fmt::format_to(out, "  {}: {:.1f}% of iterations decode what no graph was captured for\n", run.name,
+                     100 * eager_share(run));
     if (plan.host.takes_time())
       fmt::format_to(
           out, "  {}: the device waits for the host in {:.1f}% of the iterations' time; the loop works {}\n",

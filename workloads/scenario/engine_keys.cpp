@@ -5,11 +5,13 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "hw/error.h"
 #include "workloads/scenario/service_keys.h"
+#include "workloads/serving/system/device_reserve.h"
 #include "workloads/serving/system/measured_host.h"
 
 namespace moebius {
@@ -36,6 +38,10 @@ constexpr std::array kLaunches{
     Named<LaunchMode>{"kernel", LaunchMode::kKernel, "one by one"},
     Named<LaunchMode>{"graph", LaunchMode::kGraph,
                       "decoding as captured graphs of some sizes, filled up to the next; prompts one by one"},
+};
+constexpr std::array kCapturedCounts{
+    Named<CapturedCount>{"sequences", CapturedCount::kSequences, "that decode"},
+    Named<CapturedCount>{"tokens", CapturedCount::kTokens, "that they decode, those of guesses among them"},
 };
 constexpr std::array kPreemptions{
     Named<bool>{"recompute", false, "all that a preempted sequence had is computed again"},
@@ -138,22 +144,44 @@ void read_joining(Section& scheduler, const Framework& framework, ServicePlan& s
     scheduler.allow_only(key, both_on_a_pool(service), "prefill and decode on one pool");
 }
 
-// Iterations that are replayed as graphs.
+// How far graphs go. What an engine reckons of its devices is of each phase: see set_engine().
+void read_captured_most(Section& scheduler, const Framework& framework, EngineKeys& engine) {
+  const bool graphs = engine.launch == LaunchMode::kGraph;
+  const bool reckons = framework.captured_most == kCapturedBySize;
+  engine.captured_most =
+      scheduler.whole("captured_most", {0, 1 << 16}, graphs && !reckons ? framework.captured_most : 0,
+                      "graphs are captured for so many sequences or tokens of a replica at most; more launch "
+                      "kernels one by one; 0: for as many as may decode at once");
+  if (graphs && reckons && !scheduler.given("captured_most")) engine.captured_most = kCapturedBySize;
+  engine.captured_counts = scheduler.choice<CapturedCount>(
+      "captured_counts", kCapturedCounts, framework.captured_counts, "what captured_most is a number of");
+  scheduler.allow_only("captured_counts", engine.captured_most > 0, "a number of \"captured_most\"");
+}
+
+// Iterations that are replayed as graphs. Where nobody fills them up, engines capture more of them.
 void read_graphs(Section& scheduler, const Framework& framework, EngineKeys& engine) {
+  engine.captured_padding = scheduler.boolean(
+      "captured_padding", framework.captured_padding || engine.slots,
+      "iterations are filled up to the next size that is captured; else only those of just such a size are "
+      "replayed, on all replicas that share experts alike, and others launch kernels one by one");
+  const bool pads = engine.captured_padding;
   engine.captured_step =
-      scheduler.whole("captured_step", {1, 1 << 16}, 8,
+      scheduler.whole("captured_step", {1, 1 << 16}, pads ? 8 : 1,
                       "graphs are captured for 1, 2, 4 and multiples of so many sequences; of slots, "
                       "for all alone");
   engine.captured_doubled_from =
-      scheduler.whole("captured_doubled_from", {0, 1 << 16}, framework.captured_doubled_from,
+      scheduler.whole("captured_doubled_from", {0, 1 << 16},
+                      pads ? framework.captured_doubled_from : framework.exact_doubled_from,
                       "from so many sequences on, each size that is captured is twice the one before; 0: "
                       "multiples of captured_step throughout");
+  read_captured_most(scheduler, framework, engine);
   const bool graphs = engine.launch == LaunchMode::kGraph;
   engine.captured_prompts =
       scheduler.whole("captured_prompts", {0, 1 << 24}, graphs ? framework.captured_prompts : 0,
                       "iterations with prompts are replayed as graphs, too, where they have so many tokens "
                       "at most; 0: none");
-  for (const char* key : {"captured_step", "captured_doubled_from", "captured_prompts"})
+  for (const char* key : {"captured_padding", "captured_step", "captured_doubled_from", "captured_most",
+                          "captured_counts", "captured_prompts"})
     scheduler.allow_only(key, graphs, "launch \"graph\"");
 }
 
@@ -224,14 +252,47 @@ void read_layout(Section& plan, ServicePlan& service) {
   service.engine.padded = plan.choice<bool>("layout", kLayouts, false, "prompts that share an iteration");
 }
 
-void set_engine(ServicePhase& phase, const ServicePlan& service) {
+namespace {
+
+// What decodes beside a sequence's own row, its guesses, are rows of its replica, too.
+int captured_of(const Scenario& scenario, const ServicePhase& phase) {
+  const EngineKeys& engine = scenario.service.engine;
+  if (engine.launch != LaunchMode::kGraph) return 0;
+  if (engine.captured_most == 0 || !scenario.cluster) return kAllCaptured;
+  if (engine.captured_most == kCapturedBySize) {
+    const EngineSize size = engine_size(phase.plan);
+    return captured_sequences(scenario.cluster->pools[phase.pool].accelerator.memory, size.dp * size.tp);
+  }
+  const bool tokens = engine.captured_counts == CapturedCount::kTokens;
+  return engine.captured_most / (tokens ? 1 + phase.plan.drafts : 1);
+}
+
+}  // namespace
+
+void set_engine(ServicePhase& phase, const Scenario& scenario) {
+  const ServicePlan& service = scenario.service;
   const EngineKeys& engine = service.engine;
   ServingPlan& plan = phase.plan;
   plan.launch = engine.launch;
-  plan.captured = engine.launch == LaunchMode::kGraph ? graphs_of(plan.max_batch) : 0;
   plan.captured_prompts = engine.captured_prompts;
   plan.sampling = engine.sampling;
   plan.drafts = phase.role == PoolRole::kPrefill ? 0 : service.speculation.drafts;
+  plan.captured = captured_of(scenario, phase);
+}
+
+void show_captured(Scenario& scenario) {
+  const auto said =
+      std::find_if(scenario.settings.begin(), scenario.settings.end(),
+                   [](const Setting& setting) { return setting.pointer == "/plan/scheduler/captured_most"; });
+  const std::vector<ServicePhase>& phases = scenario.service.phases;
+  if (scenario.service.engine.captured_most != kCapturedBySize || said == scenario.settings.end()) return;
+  const auto alike = [&](const ServicePhase& phase) {
+    return phase.plan.captured == phases.front().plan.captured;
+  };
+  if (!phases.empty())
+    said->value = std::all_of(phases.begin(), phases.end(), alike)
+                      ? std::to_string(phases.front().plan.captured)
+                      : "\"by pool\"";
 }
 
 NeedsTiming needs_timing(const Scenario& scenario) {
@@ -278,6 +339,12 @@ void check_engine(const Scenario& scenario, const Document& document) {
   };
   refuse(engine.launch == LaunchMode::kHidden && given("/cluster/launch"), "/cluster/launch",
          "\"launch\" counts only with /plan/scheduler/launch \"kernel\" or \"graph\"");
+  const int rows = 1 + service.speculation.drafts;
+  refuse(engine.captured_counts == CapturedCount::kTokens && engine.captured_most > 0 &&
+             engine.captured_most < rows,
+         "/plan/scheduler/captured_most",
+         fmt::format("a sequence decodes {} tokens in an iteration: expected 0 or at least {}, found {}",
+                     rows, rows, engine.captured_most));
   const NeedsTiming needs = needs_timing(scenario);
   if (service.full_steps)
     refuse(*needs.pointer != 0, needs.pointer,

@@ -11,7 +11,8 @@ namespace moebius {
 void drop_joining_keys(Value& scheduler);
 
 // `policy`, `host_overhead`, `pipeline`, `input_workers`, `output_workers`, `sampling`, `launch`,
-// `captured_step`, `slot_tokens`, `preemption`, `swap_space` of a plan's scheduler, after the keys that
+// `captured_padding`, `captured_step`, `captured_doubled_from`, `captured_most`, `captured_counts`,
+// `captured_prompts`, `slot_tokens`, `preemption`, `swap_space` of a plan's scheduler, after the keys that
 // read_service_keys() knows.
 void read_engine_keys(Section& scheduler, const Framework& framework, ServicePlan& service);
 // `layout` of the plan.
@@ -27,13 +28,9 @@ struct NeedsTiming {
 NeedsTiming needs_timing(const Scenario& scenario);
 // What of them does not go together with the rest of the plan.
 void check_engine(const Scenario& scenario, const Document& document);
-// Decoding sequences whose iterations are replayed as graphs. Nobody has more of them than may decode at
-// once, but the edges between which a surface interpolates lie up to half beyond that: those are replayed
-// too.
-constexpr int graphs_of(int max_batch) {
-  return 2 * max_batch;
-}
-// What of them an instance of a phase needs.
-void set_engine(ServicePhase& phase, const ServicePlan& service);
+// What of them an instance of a phase needs, once its degrees are set.
+void set_engine(ServicePhase& phase, const Scenario& scenario);
+// How far graphs go where the engine reckons that itself, by the devices and the degrees of each phase.
+void show_captured(Scenario& scenario);
 
 }  // namespace moebius

@@ -106,7 +106,7 @@ ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& 
   plan.prefill_exchange = plan.decode_exchange = keys.exchange;
   phase.batching = scenario.service.batching;
   phase.chunked = scenario.service.chunked;
-  set_engine(phase, scenario.service);
+  set_engine(phase, scenario);
   plan.cp = keys.cp;
   plan.attend_by = keys.attend_by;
   check_cut_prompts(phase, keys, place);

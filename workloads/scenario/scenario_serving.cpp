@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "workloads/scenario/cache_keys.h"
+#include "workloads/scenario/engine_keys.h"
 #include "workloads/scenario/expert_balance_keys.h"
 #include "workloads/scenario/expert_columns_keys.h"
 #include "workloads/scenario/kernel_keys.h"
@@ -285,6 +286,7 @@ void read_serving_workload(Section section, Scenario& scenario) {
 void check_serving(Scenario& scenario, const Document& document) {
   set_phases(scenario, document);
   show_share(scenario);
+  show_captured(scenario);
   set_expert_slots(scenario, document);
   check_tiers(scenario, document);
   check_formats(scenario, document);

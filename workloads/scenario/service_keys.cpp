@@ -277,7 +277,7 @@ void set_phases(Scenario& scenario, const Document& document) {
   settle_windows(scenario, document);
   service.pools.empty() ? set_phases_of_roles(scenario, document) : set_phases_of_pools(scenario, document);
   for (ServicePhase& phase : service.phases) {
-    set_engine(phase, service);
+    set_engine(phase, scenario);
     check_carried_prompts(phase, service, document);
   }
   check_separation(scenario, document);

@@ -109,7 +109,7 @@ void set_phases_of_pools(Scenario& scenario, const Document& document) {
     phase.batching = keys.batching;
     phase.chunked = keys.chunked;
     phase.wan = keys.wan;
-    set_engine(phase, service);
+    set_engine(phase, scenario);
     if (service.engine.padded && phase.batching == BatchPolicy::kMixed)
       place.fail("rows of one length hold prompts alone: expected \"prefill-first\" with layout \"padded\"");
     service.separate = service.separate || keys.role != PoolRole::kBoth;

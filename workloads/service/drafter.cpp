@@ -21,7 +21,8 @@ StepTime Drafter::time(const StepPoint& point) {
   const StepPoint further{.decode_sequences = point.decode_sequences,
                           .decode_keys = point.decode_keys,
                           .others = point.others,
-                          .fillers = point.fillers};
+                          .fillers = point.fillers,
+                          .eager = point.eager};
   const double each = timer_.seconds(further, {.drafts = 0});
   first.add({each, timer_.busy()}, drafts_ - 1);
   return first;

@@ -33,6 +33,8 @@ constexpr std::array kFrameworks{
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .expert_calls = ExpertCalls::kFlashInfer,
+        .captured_most = 512,
+        .captured_counts = CapturedCount::kTokens,
         .captured_prompts = 512,
         .overlap = true,
         .decided_ahead = true,
@@ -54,8 +56,11 @@ constexpr std::array kFrameworks{
                   "connector takes caches elsewhere), config/parallel.py (all2all_backend "
                   "\"allgather_reducescatter\"); "
                   "chunked prefill and asynchronous scheduling are on by default; config/vllm.py "
-                  "(max_cudagraph_capture_size 512: iterations of so many tokens at most that have prompts "
-                  "are replayed as graphs between their attention, cudagraph_mode FULL_AND_PIECEWISE)",
+                  "(_set_cudagraph_sizes: max_cudagraph_capture_size 512, or twice the tokens of "
+                  "max_num_seqs sequences where these are fewer; gpt-oss 1024, "
+                  "model_executor/models/config.py. v1/cudagraph_dispatcher.py: what has more tokens is not "
+                  "replayed, what has prompts only between its attention, cudagraph_mode "
+                  "FULL_AND_PIECEWISE)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 22 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "
@@ -78,6 +83,7 @@ constexpr std::array kFrameworks{
         .fused_normed_append = false,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
+        .captured_most = 256,
         .collectives = CollectiveSource::kVllm,
         .dispatch = Algorithm::kRing,
         .stacks = {"vllm-", "sglang-"},
@@ -117,6 +123,7 @@ constexpr std::array kFrameworks{
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .expert_calls = ExpertCalls::kFlashInfer,
+        .captured_most = kCapturedBySize,
         .overlap = true,
         .decided_ahead = true,
         .smaller = {{{.below = 160 * kGib, .token_budget = 8192},
@@ -135,7 +142,9 @@ constexpr std::array kFrameworks{
             "with attention replicas, 3 a captured sequence of each, half as much again from 300 on, leave, "
             "10 GiB at least on devices of more than 60; captured are, on less than 4 devices and on more, "
             "24 "
-            "and 80 below 35 GiB, 32 and 160 below 60, 256 and 512 below 160, else 512; overlap schedule on; "
+            "and 80 below 35 GiB, 32 and 160 below 60, 256 and 512 below 160, else 512 (cuda_graph_max_bs), "
+            "and more sequences of any rank are not replayed (model_executor/cuda_graph_runner.py, can_run); "
+            "overlap schedule on; "
             "prompts are not mixed with decoding "
             "unless enable_mixed_chunk is given; moe_a2a_backend \"none\" gathers all tokens), "
             "environ.py (SGLANG_INIT_NEW_TOKEN_RATIO 0.7 x SGLANG_MIN_NEW_TOKEN_RATIO_FACTOR 0.14 after 600 "
@@ -168,7 +177,10 @@ constexpr std::array kFrameworks{
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .expert_calls = ExpertCalls::kOne,
+        .captured_padding = false,
         .captured_doubled_from = 128,
+        .exact_doubled_from = 32,
+        .captured_most = 128,
         .overlap = true,
         .decided_ahead = true,
         .collectives = CollectiveSource::kTrtllm,
@@ -180,8 +192,10 @@ constexpr std::array kFrameworks{
         .source =
             "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
             "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
-            "0.9, tokens_per_block 32, cuda_graph_config: graphs of multiples of 8 sequences up to "
-            "128, then of powers of two, capacity_scheduler_policy GUARANTEED_NO_EVICT: a sequence starts "
+            "0.9, tokens_per_block 32, cuda_graph_config: max_batch_size 128 and enable_padding false, which "
+            "captures 1 to 32, 64 and 128 sequences and launches other batches kernel by kernel; with "
+            "padding multiples of 8 up to 128, then powers of two, capacity_scheduler_policy "
+            "GUARANTEED_NO_EVICT: a sequence starts "
             "when the cache can hold all that it may generate), _torch/modules/fused_moe (all tokens "
             "gathered where no "
             "NVLink domain of several nodes is found), AllReduceFusionOp (Llama 3 and 4 since pull "

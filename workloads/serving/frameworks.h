@@ -48,7 +48,11 @@ struct Framework {
   Sampling sampling = Sampling::kShards;                     // /plan/scheduler/sampling
   LaunchMode launch = LaunchMode::kHidden;                   // /plan/scheduler/launch
   ExpertCalls expert_calls = ExpertCalls::kByKernel;         // /plan/one_expert_call
+  bool captured_padding = true;                              // /plan/scheduler/captured_padding
   int captured_doubled_from = 0;                             // /plan/scheduler/captured_doubled_from
+  int exact_doubled_from = 0;                                // the same without captured_padding
+  int captured_most = 0;                                     // /plan/scheduler/captured_most
+  CapturedCount captured_counts = {};                        // /plan/scheduler/captured_counts
   int captured_prompts = 0;                                  // /plan/scheduler/captured_prompts
   bool overlap = false;                                      // /plan/scheduler/overlap
   bool decided_ahead = false;                                // /plan/scheduler/decided_ahead

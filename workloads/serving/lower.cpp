@@ -191,7 +191,9 @@ FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteratio
   ForwardPass pass(decodes ? "decode" : "prefill");
   const PhaseOverlap& overlap = shape.job.plan.overlap(decodes);
   if (overlap.two_batch) pass.builder.compute_units = static_cast<std::int16_t>(-overlap.communication_cores);
-  set_kernels(shape.job.plan, launch_of(shape.job.plan, *iteration.batch, decodes), pass.builder);
+  const LaunchMode launch =
+      iteration.launch ? *iteration.launch : launch_of(shape.job.plan, *iteration.batch, decodes);
+  set_kernels(shape.job.plan, launch, pass.builder);
   IterationWriter(shape, iteration, pass).write();
   return pass.builder.freeze_it();
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "workloads/schedule/batch.h"
 #include "workloads/serving/plan.h"
@@ -52,6 +53,9 @@ struct Iteration {
   BatchPtr whole = {};
   // Where ranks gather the tokens of all who share experts: rows of the longest of their batches.
   std::int64_t longest = 0;
+  // How its kernels are launched; nothing: by the size of `batch` (launch_of). Ranks that share experts, and
+  // both halves of an iteration, are launched alike, whatever their own batches are.
+  std::optional<LaunchMode> launch = {};
 };
 ShardPosition shard_of(const RankClass& rank_class);
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "hw/dtype.h"
@@ -52,6 +53,9 @@ enum class SharedExperts : std::uint8_t {
   kRouted,    // on ranks where they are placed, as routed experts that every token chooses
 };
 
+// Of ServingPlan::captured: graphs have no end.
+inline constexpr int kAllCaptured = std::numeric_limits<int>::max();
+
 struct ServingPlan {
   int dp = 1;  // ranks of attention with rows of their own, each of tp: `cp` for a replica with its requests
   int tp = 1;  // which cut the heads of a replica
@@ -89,8 +93,8 @@ struct ServingPlan {
   LaunchMode launch =
       LaunchMode::kHidden;       // kGraph: decoding up to `captured` sequences, the rest by kernels
   bool one_expert_call = false;  // the host launches the kernels of a layer's experts together
-  int captured = 0;
-  int captured_prompts = 0;  // kGraph: iterations with prompts of so many tokens at most, too
+  int captured = 0;              // of a replica; kAllCaptured: however many
+  int captured_prompts = 0;      // kGraph: iterations with prompts of so many tokens at most, too
   Sampling sampling = Sampling::kShards;
   int drafts =
       0;  // rows that each decoding sequence has beside its own, guesses to be checked; simulated only

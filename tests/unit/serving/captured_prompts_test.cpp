@@ -1,4 +1,6 @@
 // Which iterations are replayed as graphs.
+#include <optional>
+
 #include "tests/unit/training/small_job.h"
 #include "workloads/serving/iteration_routes.h"
 #include "workloads/serving/lower.h"
@@ -11,7 +13,8 @@ namespace moebius {
 namespace {
 
 // An iteration of a prompt of so many tokens beside so many sequences that decode.
-LaunchMode launched(int prompt, int decoding, LaunchMode mode = LaunchMode::kGraph) {
+LaunchMode launched(int prompt, int decoding, LaunchMode mode = LaunchMode::kGraph,
+                    std::optional<LaunchMode> told = {}) {
   ServingJob job;
   job.plan.max_batch = 8;
   job.plan.token_budget = 64;
@@ -29,7 +32,9 @@ LaunchMode launched(int prompt, int decoding, LaunchMode mode = LaunchMode::kGra
   IterationRoutes routes(job);
   routes.begin({shared});
   const ServingShape shape(job);
-  return lower_iteration(shape, {shared, {}, [&](int layer) { return routes.get(0, layer); }})->launch;
+  Iteration iteration{shared, {}, [&](int layer) { return routes.get(0, layer); }};
+  iteration.launch = told;
+  return lower_iteration(shape, iteration)->launch;
 }
 
 TEST_CASE("iterations with prompts are replayed up to the captured tokens, decoding ones included") {
@@ -43,6 +48,11 @@ TEST_CASE("decoding is replayed up to the captured sequences, however many token
   CHECK(launched(0, 4) == LaunchMode::kGraph);
   CHECK(launched(0, 5) == LaunchMode::kKernel);
   CHECK(launched(16, 0, LaunchMode::kHidden) == LaunchMode::kHidden);
+}
+
+TEST_CASE("an iteration that is told how it is launched asks no size") {
+  CHECK(launched(0, 4, LaunchMode::kGraph, LaunchMode::kKernel) == LaunchMode::kKernel);
+  CHECK(launched(0, 5, LaunchMode::kGraph, LaunchMode::kGraph) == LaunchMode::kGraph);
 }
 
 // Rows that fill a graph are all alike: beside three tokens any number of them choose what one chooses.

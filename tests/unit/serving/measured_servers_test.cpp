@@ -94,6 +94,10 @@ TEST_CASE("rows that AIConfigurator measured are started as its generator starts
   CHECK(at("sglang", "0.5.6.post2", "/plan/prefill/token_budget") == "9692");
   CHECK(at("sglang", "0.5.6.post2", "/plan/scheduler/batching") == "mixed");
   CHECK(at("sglang", "0.5.1.post1", "/plan/prefill/token_budget") == "");
+  // Graphs of every size up to max_batch_size.
+  for (const char* backend : {"trtllm", "vllm", "sglang"})
+    CHECK(at(backend, "0.9.0", "/plan/scheduler/captured_most") == "0");
+  CHECK(at("trtllm", "1.0.0rc3", "/plan/scheduler/captured_padding") == "true");
 }
 
 // vLLM decides ahead since 0.14; AIConfigurator's servers stand behind Dynamo, InferenceMAX's are Python.
@@ -130,6 +134,9 @@ TEST_CASE("scripts that capture graphs of 2,048 tokens replay iterations with pr
   CHECK(at("0.19.0", 1024, "/plan/scheduler/host_per_launch") == "0 us");
   CHECK(at("0.19.0", 8192, "/plan/scheduler/host_per_launch") == "");
   CHECK(at("0.17.0", 1024, "/plan/scheduler/captured_prompts") == "");
+  // One setting ends graphs of both.
+  CHECK(at("0.19.0", 8192, "/plan/scheduler/captured_most") == "2048");
+  CHECK(at("0.17.0", 1024, "/plan/scheduler/captured_most") == "");
 }
 
 TEST_CASE("experts stand whole where the row does not have their degree and the script of its day says so") {

@@ -26,6 +26,25 @@ TEST_CASE("a finer grid of keys follows iterations whose attention hides until i
   CHECK(fine.measured() <= 10);
 }
 
+// 10 ms where a graph is replayed, 30 where kernels are launched one by one, up to whichever size.
+TEST_CASE("what a graph replays and what is launched kernel by kernel are interpolated apart") {
+  StepSurface surface([](const StepPoint& point) {
+    return (point.eager ? 0.03 : 0.01) + 1e-6 * static_cast<double>(point.decode_sequences);
+  });
+  const auto seconds = [&](std::int32_t sequences, bool eager) {
+    StepShape shape;
+    shape.decode_sequences = shape.decode_tokens = sequences;
+    shape.eager = eager;
+    return surface.seconds(std::vector{shape});
+  };
+  // 160 captured: its edges are 128 and 192, on either side of it.
+  for (const std::int32_t sequences : {150, 160})
+    CHECK(seconds(sequences, false) == Approx(0.01 + 1e-6 * sequences));
+  for (const std::int32_t sequences : {161, 190})
+    CHECK(seconds(sequences, true) == Approx(0.03 + 1e-6 * sequences));
+  CHECK(surface.measured() == 4);
+}
+
 // Two devices that compute by a table for a microsecond a row each, and wait for the network meanwhile.
 StepTime told_by_rows(const StepPoint& point) {
   const double seconds = 1e-6 * static_cast<double>(point.decode_sequences);

@@ -10,14 +10,14 @@ SeparatedIteration::SeparatedIteration(const ServingJob& job, const ServingShape
     : job_(job), shape_(shape), cut_(cut), routes_(job) {}
 
 // All replicas have as many microbatches, as the experts take in those of one turn together.
-void SeparatedIteration::begin(const std::vector<BatchPtr>& batches) {
+void SeparatedIteration::begin(const std::vector<BatchPtr>& batches, std::optional<LaunchMode> launch) {
   int parts = job_.plan.apart.microbatches;
   decodes_ = true;
   for (const BatchPtr& batch : batches) {
     parts = parts_of(*batch, parts, cut_);
     decodes_ = decodes_ && job_.plan.decodes(*batch);
   }
-  launch_ = launch_of(job_.plan, *batches.front(), decodes_);
+  launch_ = launch ? *launch : launch_of(job_.plan, *batches.front(), decodes_);
   parts_.clear();
   for (const BatchPtr& batch : batches) {
     const bool repeated = !parts_.empty() && batch == batches[parts_.size() - 1];

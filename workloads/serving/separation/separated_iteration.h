@@ -2,6 +2,7 @@
 // each class of ranks does with them.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "workloads/schedule/layout.h"
@@ -17,7 +18,8 @@ class SeparatedIteration {
   SeparatedIteration(const ServingJob& job, const ServingShape& shape, PromptCut cut);
 
   void draw(const SlotDraw* loads) { routes_.draw(loads); }  // as IterationRoutes
-  void begin(const std::vector<BatchPtr>& batches);          // by replica
+  // By replica; `launch`: see Iteration.
+  void begin(const std::vector<BatchPtr>& batches, std::optional<LaunchMode> launch = {});
   FragmentPtr fragment(const RankClass& rank_class);
   int microbatches() const { return static_cast<int>(parts_.front().size()); }
 

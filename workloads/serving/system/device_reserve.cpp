@@ -16,13 +16,14 @@ constexpr std::array<CapturedSequences, 4> kCaptured = {
     {{20, 8, 8}, {35, 24, 80}, {60, 32, 160}, {160, 256, 512}}};
 constexpr int kManyDevices = 4, kMostCaptured = 512;
 
-int captured_sequences(double gibibytes, int devices) {
+}  // namespace
+
+int captured_sequences(Bytes memory, int devices) {
+  constexpr double kGib = 1024.0 * 1024 * 1024;
   for (const CapturedSequences& row : kCaptured)
-    if (gibibytes < row.below) return devices < kManyDevices ? row.of_few : row.of_many;
+    if (memory.value / kGib < row.below) return devices < kManyDevices ? row.of_few : row.of_many;
   return kMostCaptured;
 }
-
-}  // namespace
 
 // Sequences are captured as those of one stage; all of its stages' devices count (server_args.py: tp_size x
 // pp_size / 8 GiB).
@@ -31,7 +32,7 @@ double share_beside(const DeviceReserve& reserve, Bytes memory, const EngineSize
   constexpr int kManyCaptured = 300;
   const double mebibytes = memory.value / kMib;
   const int dp = engine.dp, of_stage = dp * engine.tp;
-  const int captured = captured_sequences(mebibytes / 1024, of_stage);
+  const int captured = engine.captured > 0 ? engine.captured : captured_sequences(memory, of_stage);
   double kept = reserve.always + reserve.per_captured * captured + reserve.per_device * of_stage * engine.pp;
   kept += reserve.per_prompt_token * std::max(kLeastPromptTokens, static_cast<double>(engine.prompt_tokens));
   if (dp > 1) kept += dp * captured * reserve.per_captured_of_replica;

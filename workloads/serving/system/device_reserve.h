@@ -8,7 +8,7 @@
 
 namespace moebius {
 
-// In MiB; captured sequences are as many as SGLang captures by default, not as the scenario says.
+// In MiB.
 struct DeviceReserve {
   double always = 0, per_prompt_token = 0, per_captured = 0, per_device = 0;
   double per_captured_of_replica = 0, above_300_of_replica = 0;  // with attention replicas, for each of them
@@ -28,11 +28,17 @@ struct DeviceRuntime {
 struct EngineSize {
   int dp = 1, tp = 1, pp = 1;
   std::int64_t prompt_tokens = 0;
+  int captured = 0;  // sequences of a replica at most; 0: captured_sequences()
 };
 
 inline EngineSize engine_size(const ServingPlan& plan) {
-  return {plan.replicas(), plan.tp * plan.cp, plan.pp, plan.token_budget};
+  return {plan.replicas(), plan.tp * plan.cp, plan.pp, plan.token_budget,
+          plan.captured == kAllCaptured ? 0 : plan.captured};
 }
+
+// Of a replica, for which SGLang captures graphs by default on `devices` of a stage
+// (server_args.py: cuda_graph_max_bs by gpu_mem and tp_size).
+int captured_sequences(Bytes memory, int devices);
 
 // The share of its devices of `memory` that is left for weights and cache, in thousandths; zero or less where
 // the reserve is more than they have.

@@ -73,13 +73,19 @@ double Forecaster::seconds(const Instance& instance, int replica, const Forecast
     const bool own = i == replica && rows.prompts == 0;
     if (rows.decodes) add_decoding(load, own ? &request : nullptr, rows.growth, shape);
   }
-  return with_host(instance.cost().forecast(shapes_));
+  return with_host(cost_of(instance));
+}
+
+double Forecaster::cost_of(const Instance& instance) {
+  const bool eager = is_eager(rules_, shapes_);
+  for (StepShape& shape : shapes_) shape.eager = eager;
+  return instance.cost().forecast(shapes_);
 }
 
 // Of an iteration in which all replicas have as much to do: what each of them takes of the instance.
 double Forecaster::share(const Instance& instance, const StepShape& each) {
   shapes_.assign(instance.size(), each);
-  return with_host(instance.cost().forecast(shapes_)) / instance.size();
+  return with_host(cost_of(instance)) / instance.size();
 }
 
 double Forecaster::price_of_prompt(const Instance& instance, const ForecastRequest& request) {

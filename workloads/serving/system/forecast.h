@@ -66,7 +66,8 @@ class Forecaster {
   double share(const Instance& instance, const StepShape& each);
   double price_of_prompt(const Instance& instance, const ForecastRequest& request);
   double price_of_token(const Instance& instance, const ForecastRequest& request);
-  double with_host(double device) const;  // of the iteration of shapes_
+  double cost_of(const Instance& instance);  // of the iteration of shapes_, on the device
+  double with_host(double device) const;     // and with the processor
   Time begins(const Instance& instance, int replica, const ForecastRequest& request, Time now);
 
   InstanceRules rules_;

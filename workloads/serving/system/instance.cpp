@@ -22,6 +22,21 @@ std::int64_t captured_size(const std::vector<std::int32_t>& captured, std::int64
   return at == captured.end() ? sequences : *at;
 }
 
+bool is_eager(const InstanceRules& rules, std::span<const StepShape> replicas) {
+  if (rules.captured.empty()) return false;
+  std::int64_t most = 0;
+  for (const StepShape& shape : replicas) {
+    if (shape.prefill_tokens > 0) return false;
+    most = std::max<std::int64_t>(most, shape.decode_sequences);
+  }
+  if (most == 0) return false;
+  if (most > rules.captured.back()) return true;
+  // A replica without a sequence has a row of nobody's, as all take part.
+  const auto fits = [&](const StepShape& shape) { return std::max(1, shape.decode_sequences) == most; };
+  return !rules.fills_graphs && (captured_size(rules.captured, most) != most ||
+                                 !std::all_of(replicas.begin(), replicas.end(), fits));
+}
+
 int Instance::choose() {
   const int turn = turn_;
   turn_ = (turn_ + 1) % size();
@@ -185,10 +200,15 @@ HostWork Instance::host_work() const {
 // Ranks that share experts replay graphs of one size. A row without a sequence has itself to attend to, and
 // chooses the experts that all such rows choose.
 void Instance::fill_graphs() {
+  if (is_eager(rules_, shapes_)) {
+    ++totals_.eager;
+    for (StepShape& shape : shapes_) shape.eager = true;
+    return;
+  }
   std::int64_t most = 0;
   for (const StepShape& shape : shapes_) most = std::max<std::int64_t>(most, shape.decode_sequences);
   const std::int64_t size = captured_size(rules_.captured, most);
-  if (size == 0 || most > rules_.captured.back()) return;
+  if (size == 0) return;
   const std::int32_t rows = 1 + rules_.replica.speculation.drafts;
   for (StepShape& shape : shapes_) {
     const auto missing = static_cast<std::int32_t>(size) - shape.decode_sequences;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "workloads/serving/system/host_pipeline.h"
@@ -29,12 +30,21 @@ struct InstanceRules {
   // so many iterations (0: they do not), and not while a replica has nothing to decode. Then for
   // `gather_prompts` more, while all decode.
   std::int32_t await_prompts = 0, gather_prompts = 0;
-  std::vector<std::int32_t> captured;  // decoding sequences of a graph, ascending; see captured_size()
-  bool choose_experts = false;         // rows that fill a graph, too
+  // Decoding sequences of a replica for which there is a graph, ascending: see captured_size(). None: nothing
+  // is replayed, or nobody counts launches.
+  std::vector<std::int32_t> captured;
+  bool fills_graphs = true;     // up to the next of these sizes; else nothing but they themselves is replayed
+  bool choose_experts = false;  // rows that fill a graph, too
 };
 
 // Sequences of the smallest captured graph that has room for so many; as many as they are where none has.
 std::int64_t captured_size(const std::vector<std::int32_t>& captured, std::int64_t sequences);
+
+// Whether an iteration of these replicas decodes beyond the graphs, so that its kernels are launched one by
+// one. Replicas that share experts replay one size: the fullest must have a graph, and where nobody fills up,
+// all must have as many sequences (SGLang, model_executor/cuda_graph_runner.py, can_run: the most of all
+// ranks; TensorRT-LLM, _torch/pyexecutor: all ranks' batches are graphs of one size, or none is).
+bool is_eager(const InstanceRules& rules, std::span<const StepShape> replicas);
 
 class Instance {
  public:
@@ -72,6 +82,7 @@ class Instance {
 
   struct Totals {
     std::int64_t iterations = 0, prefills = 0;  // with prompts in them
+    std::int64_t eager = 0;                     // decoding beyond the graphs
     Time busy;                                  // of iterations
     Time stalled;                               // of that, for blocks from below and for room
     Time busy_with_prompts;                     // of that, by rows where an iteration has both

@@ -170,7 +170,10 @@ double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   const bool meet = plan.ranks_of_route() > plan.tp || plan.experts_apart();
   if (meet && stacks_.front()->job.workload.popularity.kind != PopularityKind::kBalanced)
     batches = with_own_requests(batches);
-  const double seconds = this->seconds(batches, extras);
+  Extras launched = extras;
+  if (plan.launch == LaunchMode::kGraph && point.prefill_tokens == 0)
+    launched.launch = point.eager ? LaunchMode::kKernel : LaunchMode::kGraph;
+  const double seconds = this->seconds(batches, launched);
   Sides& sides = means_[point.prefill_tokens > 0];
   sides.sum += sides_;
   ++sides.iterations;
@@ -230,7 +233,7 @@ std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vect
   std::vector<FragmentPtr> fragments;
   if (stack.separated) {
     stack.separated->draw(extras.loads);
-    stack.separated->begin(batches);
+    stack.separated->begin(batches, extras.launch);
     for (const RankClass& of : layout_.classes) fragments.push_back(stack.separated->fragment(of));
     return fragments;
   }
@@ -243,6 +246,7 @@ std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vect
     const BatchPtr& batch = of_ranks[of.representative() / stack.job.plan.tp];
     Iteration part{batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); },
                    extras.moves, from_hidden_};
+    part.launch = extras.launch;
     if (plan.attend_by == CutAttention::kHeads) part.whole = batches[of.representative() / plan.cp];
     if (plan.shares_by(ExpertSharing::kGather)) part.longest = stack.routes.longest(group);
     fragments.push_back(lower_iteration(stack.shape, part));
@@ -257,8 +261,8 @@ std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vect
       stack.job.plan.overlap(decodes).two_batch ? halves_of(batches) : std::optional<HalfBatches>();
   if (!halves) return fragments(stack, batches, extras);
   std::vector<FragmentPtr> both = fragments(stack, halves->first, extras);
-  const std::vector<FragmentPtr> second =
-      fragments(stack, halves->second, {extras.loads, {}});  // weights move once
+  const std::vector<FragmentPtr> second = fragments(
+      stack, halves->second, {.loads = extras.loads, .launch = extras.launch});  // weights move once
   for (std::size_t c = 0; c < both.size(); ++c) both[c] = lower_two_batches(both[c], second[c], decodes);
   return both;
 }

@@ -40,8 +40,11 @@ class IterationTimer {
     PairBytesPtr moves = {};          // weights of experts that travel meanwhile
     bool all_layers = false;          // none stands for others
     int drafts = -1;  // rows of guesses that decoding sequences have, no more than the plan's; -1: as many
+    std::optional<LaunchMode> launch = {};  // see Iteration; of a point, it says itself
   };
-  // Seconds from the first op of the iteration to the end of the last, as one of many such.
+  // Seconds from the first op of the iteration to the end of the last, as one of many such. Decoding whose
+  // point is not eager is replayed where the plan has graphs, however many sequences it has: whoever asks
+  // knows which there are.
   double seconds(const StepPoint& point) { return seconds(point, {}); }
   double seconds(const StepPoint& point, const Extras& extras);
   // The same of given batches, one a replica.

@@ -122,14 +122,18 @@ double LoadSurfaces::moving(const StepPoint& point, const std::vector<ExpertMove
     ++sent[move.from];
     bytes->bytes[static_cast<std::size_t>(move.from) * ranks + move.to] += expert_bytes;
   }
-  const StepPoint near{nearest_power(point.prefill_tokens, 2), nearest_power(point.prefill_keys, 4),
-                       nearest_power(point.decode_sequences, 2), nearest_power(point.decode_keys, 4), 1};
+  const StepPoint near{.prefill_tokens = nearest_power(point.prefill_tokens, 2),
+                       .prefill_keys = nearest_power(point.prefill_keys, 4),
+                       .decode_sequences = nearest_power(point.decode_sequences, 2),
+                       .decode_keys = nearest_power(point.decode_keys, 4),
+                       .eager = point.eager};
   const MoveKey key{near.prefill_tokens,
                     near.prefill_keys,
                     near.decode_sequences,
                     near.decode_keys,
                     *std::max_element(got.begin(), got.end()),
-                    *std::max_element(sent.begin(), sent.end())};
+                    *std::max_element(sent.begin(), sent.end()),
+                    near.eager};
   const auto known = moving_.find(key);
   if (known != moving_.end()) return known->second;
   return moving_[key] = std::max(0.0, measures_.moving(near, bytes) - measures_.moving(near, nullptr));

@@ -80,6 +80,12 @@ enum class ExpertCalls : std::uint8_t {
   kOne,         // all by one call
 };
 
+// What the limit of captured graphs is a number of: sequences of a replica, or rows with their guesses.
+enum class CapturedCount : std::uint8_t { kSequences, kTokens };
+// In place of a limit: the engine reckons it of the memory and the number of its devices
+// (captured_sequences()).
+inline constexpr int kCapturedBySize = -1;
+
 struct EngineKeys {
   bool slots = false;
   int slot_tokens = 0;
@@ -90,7 +96,10 @@ struct EngineKeys {
   double gather_share = 0;     // likewise
   int gather_iterations = 0;
   int await_prompts = 0, gather_prompts = 0;  // see InstanceRules
+  bool captured_padding = true;               // see InstanceRules, fills_graphs
   int captured_step = 8, captured_doubled_from = 0;
+  int captured_most = 0;  // 0: as many as may decode at once; kCapturedBySize
+  CapturedCount captured_counts = CapturedCount::kSequences;
   int captured_prompts = 0;  // see ServingPlan
   bool padded = false;
   ExpertCalls expert_calls = ExpertCalls::kByKernel;

@@ -250,6 +250,7 @@ std::vector<PoolFigures> ServingSystem::pools() const {
       const Instance::Totals& totals = instance.totals();
       of.totals.iterations += totals.iterations;
       of.totals.prefills += totals.prefills;
+      of.totals.eager += totals.eager;
       of.totals.busy += totals.busy;
       of.totals.busy_with_prompts += totals.busy_with_prompts;
       of.totals.rows += totals.rows;

@@ -21,6 +21,8 @@ struct StepShape {
   std::int64_t padding = 0;                      // rows among those above that belong to no token
   std::int32_t fillers = 0;  // of decoding sequences: those of nobody that fill a graph and choose experts
   std::int32_t images = 0;   // to be encoded before the prompts that begin in it
+  // Decoding that no captured graph has room for: its kernels are launched one by one.
+  bool eager = false;
 
   std::int64_t rows() const { return prefill_tokens + decode_tokens; }
   bool empty() const { return rows() == 0; }

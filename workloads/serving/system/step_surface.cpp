@@ -53,15 +53,19 @@ std::size_t StepSurface::Hash::operator()(const StepPoint& point) const {
   for (const std::int64_t part :
        {point.prefill_tokens, point.prefill_keys, point.decode_sequences, point.decode_keys, point.fillers})
     hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15u, hash ^= hash >> 29;
-  return hash;
+  return point.eager ? ~hash : hash;
 }
 
 StepPoint point_of(const StepShape& shape, double others) {
   const auto mean = [](std::int64_t sum, std::int64_t count) {
     return count == 0 ? 0 : (sum + count / 2) / count;
   };
-  return {shape.prefill_tokens, mean(shape.prefill_pairs, shape.prefill_tokens), shape.decode_sequences,
-          mean(shape.decode_context, shape.decode_sequences), others};
+  return {.prefill_tokens = shape.prefill_tokens,
+          .prefill_keys = mean(shape.prefill_pairs, shape.prefill_tokens),
+          .decode_sequences = shape.decode_sequences,
+          .decode_keys = mean(shape.decode_context, shape.decode_sequences),
+          .others = others,
+          .eager = shape.eager};
 }
 
 StepPoint point_of(const StepShape& own, std::span<const StepShape> replicas) {
@@ -106,8 +110,8 @@ void StepSurface::visit_corners(const StepPoint& point, Visit visit) {
     };
     const std::int64_t prompts = rows == 0 ? 0 : std::max<std::int64_t>(1, whole(0) - whole(2));
     return StepPoint{
-        prompts, whole(1), whole(2), whole(3), (upper >> 4 & 1) != 0 ? around[4].high : around[4].low,
-        whole(5)};
+        prompts,  whole(1),   whole(2), whole(3), (upper >> 4 & 1) != 0 ? around[4].high : around[4].low,
+        whole(5), point.eager};
   };
   Cell& cell = cell_at(edges(0));
   std::uint32_t inside = 0;  // coordinates along which the point is between edges
@@ -191,6 +195,7 @@ StepStalls StepSurface::stalls(std::span<const StepShape> replicas, double secon
     sum.decode_sequences += shape.decode_sequences;
     sum.decode_context += shape.decode_context;
     sum.fillers += shape.fillers;
+    sum.eager |= shape.eager;
   }
   StepPoint even = point_of(sum, 1);
   const auto count = static_cast<std::int64_t>(replicas.size());

@@ -23,6 +23,7 @@ struct StepPoint {
   std::int64_t decode_keys = 0;  // of each
   double others = 1;             // rows of another replica over this one's
   std::int64_t fillers = 0;      // of decode_sequences, on each replica: alike, they choose the same experts
+  bool eager = false;            // see StepShape
   bool operator==(const StepPoint&) const = default;
 };
 
@@ -46,8 +47,9 @@ struct SurfaceError {
 
 // Edges: rows, where there are prompts, at quarters of a power of two, decoding sequences at halves, keys at
 // powers of 16, or of less where asked, `others` at quarters up to one, then 2^k, fillers as sequences.
-// Linear between, along every coordinate. An iteration takes as long as the replica needs that has most rows,
-// or the one that has most keys, whichever is longer.
+// Linear between, along every coordinate, and never between an eager iteration and one that a graph replays:
+// the corners of either are of its own kind, on whichever side of the captured sizes they stand. An iteration
+// takes as long as the replica needs that has most rows, or the one that has most keys, whichever is longer.
 class StepSurface : public StepCost {
  public:
   using Measure = std::function<StepTime(const StepPoint&)>;

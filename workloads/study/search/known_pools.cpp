@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "workloads/scenario/engine_keys.h"
 #include "workloads/study/search/serving_bounds.h"
 
 namespace moebius {
@@ -30,7 +29,6 @@ ServicePhase KnownPools::limited(const ServingGroup& group, std::size_t seat,
   ServicePhase phase = space_.phase(group, seat);
   phase.plan.max_batch = static_cast<int>(limits.max_batch);
   phase.plan.token_budget = limits.token_budget;
-  if (phase.plan.launch == LaunchMode::kGraph) phase.plan.captured = graphs_of(phase.plan.max_batch);
   return phase;
 }
 
@@ -97,11 +95,10 @@ std::optional<KnownPools::Pools> KnownPools::of(const ServingGroup& group, std::
   return pools;
 }
 
-// Graphs are captured for as many sequences as may decode at once, and buffers are as large as the largest
-// iteration.
+// Buffers are as large as the largest iteration.
 std::string KnownPools::key(const ServingGroup& group, std::size_t seat, const ServingPlan& plan) const {
-  return fmt::format("{} {} {} {}", space_.variants()[group.variant].seat_ids[seat], group.options[seat],
-                     plan.captured, plan.token_budget);
+  return fmt::format("{} {} {}", space_.variants()[group.variant].seat_ids[seat], group.options[seat],
+                     plan.token_budget);
 }
 
 }  // namespace moebius

@@ -45,7 +45,8 @@ PoolRates rates_by_peak(const PoolRoom& room);
 // By iterations that are carried out on `start`, or are known from others: those at the edges between which a
 // run interpolates (step_surface.h), in which replicas are as full as their limits let them be. What an
 // iteration takes is taken never to fall with its rows or its keys, nor with those of other replicas, and
-// rows in it not to get cheaper below an eighth of its limit.
+// rows in it not to get cheaper below an eighth of its limit. Where the plan has graphs, decoding is replayed
+// however many sequences it has: beyond the captured ones nothing is sooner.
 //
 // Between edges seconds, tokens and their keys are linear in every coordinate: tokens over seconds is most at
 // an edge.
