@@ -83,10 +83,15 @@ struct Preference {
   std::optional<DType> dtype = {};   // of dense products in it alone, back too; nothing: all tables
   std::string_view variant = {};     // how the name ends then
   std::optional<DType> stored = {};  // of experts whose weights are kept so alone
+  std::optional<DType> experts = {};  // of experts in it alone, whose weights are kept so, too
 
   bool met_by(const ProfileTable& table) const {
     const std::string_view name = table.stack;
     if (!name.starts_with(stack)) return false;
+    // Tables of experts tell gradients, too, those of a latent's absorption do not.
+    if (experts)
+      return table.dtype == *experts && !table.stored && has_kind(table, "grouped_gemm_dgrad") &&
+             name.find('+') == std::string_view::npos;
     if (stored) return table.stored == stored && has_kind(table, "grouped_gemm");
     if (!dtype) return true;
     const std::size_t plus = name.find('+');
@@ -96,13 +101,30 @@ struct Preference {
   }
 };
 
+// In all that it does: tables count for both phases.
+bool comes_by_deepep(const ServingPlan& plan) {
+  const auto by_deepep = [&](bool decodes) {
+    const Algorithm exchange = plan.exchange(decodes);
+    return plan.sharing(decodes) == ExpertSharing::kDispatch &&
+           (exchange == Algorithm::kHierarchical || exchange == Algorithm::kDirect);
+  };
+  return by_deepep(false) && by_deepep(true);
+}
+
 // Dense products on Blackwell. FP8 in blocks: SGLang's table is of DeepGEMM with the passes that pack its
 // scales, 15 us where the product alone takes 8 in TensorRT-LLM's; that is what SGLang runs (who switches
 // DeepGEMM off, as some servers do, names FlashInfer's products in /cluster/kernels), and not vLLM. FP4:
 // kernels of TensorRT-LLM's table wait for each part of k (22 us for k 8192 and 8 us for k 1024, of any n),
 // which tuned ones do not.
+//
+// Experts in FP8 blocks: SGLang's table is of FlashInfer's generated kernel, which routes, sorts and sums
+// itself. Rows that DeepEP brings SGLang and vLLM multiply by DeepGEMM's grouped products (SGLang's
+// ep_moe/layer.py, forward_deepgemm_contiguous and _masked), of which TensorRT-LLM's table is there: 78,000
+// rows of 32 experts, 4096 x 7168, take 1.8 ms, and 3.5 by FlashInfer's.
 void prefer_on_blackwell(std::string_view stack, const Scenario& scenario, std::vector<Preference>& first) {
   if (stack == "trtllm-") return first.push_back({"sglang-", DType::kFp4});
+  if (scenario.fp8_scales != Fp8Scales::kTensor && comes_by_deepep(scenario.serving))
+    first.push_back({.stack = "trtllm-", .experts = DType::kFp8});
   const bool own = scenario.stacks.front() == stack;
   if (scenario.fp8_scales != Fp8Scales::kTensor && !own) first.push_back({"trtllm-", DType::kFp8});
 }

@@ -78,28 +78,18 @@ const OpCost& OpCosts::find(std::int32_t op, int cores) {
   auto known = std::find_if(costs_.begin(), costs_.end(), same);
   if (known == costs_.end())
     known = costs_.insert(costs_.end(), {cores, std::vector<const OpCost*>(fragment_.ops.size(), nullptr)});
-  OpCost cost = evaluate(fragment_.ops[op], cores);
-  cost.energy = energy(fragment_.ops[op], cost);
+  const Op& asked = fragment_.ops[op];
+  OpCost cost = evaluate(asked, cores);
+  if (!has_member_rows(asked))
+    cost.energy = energy(asked, op_flops(asked, fragment_).value, cost.seconds, cost.memory_bytes);
   known->of_op[op] = &distinct_.the_one_like(cost);
   return *known->of_op[op];
 }
 
-// Of several members the mean: the slowest sets the pace, but in each layer it is another. Where they take
-// equally long, as one alone does, OpCost names none of them.
-OpEnergy OpCosts::energy(const Op& op, const OpCost& cost) const {
+OpEnergy OpCosts::energy(const Op& op, double flops, double seconds, double memory_bytes) const {
   if (power_ == nullptr || power_->most() <= 0 || op.lane == Lane::kLoader) return {};
-  double flops = 0;
-  if (has_member_rows(op)) {
-    const int member = cost.first < 1 ? cost.slowest : members_.front();
-    flops = op_flops(op.kind, member_shape(op, fragment_, member)).value;
-  } else {
-    flops = op_flops(op, fragment_).value;
-  }
   const DType type = product_dtype(accelerator_, query_of(fragment_, op, 0));
-  OpEnergy energy = energy_of(*power_, {op.kind, type, flops, cost.memory_bytes, cost.seconds});
-  energy.clocked *= cost.mean;
-  energy.steady *= cost.mean;
-  return energy;
+  return energy_of(*power_, {op.kind, type, flops, memory_bytes, seconds});
 }
 
 OpCost OpCosts::evaluate(const Op& op, int cores) {
@@ -164,12 +154,15 @@ OpCost OpCosts::slowest_member(const Op& op, int cores) {
   return of_members_.emplace_back(asked, find_slowest(op, cores)).second;
 }
 
+// The slowest sets the pace, but each draws for its own rows: a product of half of them takes more than half
+// as long, for it reads the same weights.
 OpCost OpCosts::find_slowest(const Op& op, int cores) const {
   const Route& route = *fragment_.routes[op.route];
   CHECK(!members_.empty(), "an op with a route in a class without an expert group");
   OpCost slowest;
   double least = 0, sum = 0;
   Cost cost;
+  OpEnergy drawn, of_all;
   std::vector<std::int32_t> rows, last_rows;
   for (const std::int32_t member : members_) {
     rows.clear();
@@ -179,13 +172,18 @@ OpCost OpCosts::find_slowest(const Op& op, int cores) const {
       CostQuery query = query_of(fragment_, op, cores);
       if (is_grouped(op.kind)) query.rows = rows;
       cost = member_cost(op, member, query);
+      const double flops = op_flops(op.kind, member_shape(op, fragment_, member)).value;
+      drawn = energy(op, flops, cost.seconds, cost.memory_bytes);
       last_rows = rows;
     }
     const bool is_first = member == members_.front();
     if (is_first || cost.seconds > slowest.seconds) {
       slowest = {
           cost.seconds, cost.memory_bytes, 1, 1, cost.origin, cost.error, static_cast<std::int16_t>(member)};
+      of_all.follows_clock = drawn.follows_clock;
     }
+    of_all.clocked += drawn.clocked;
+    of_all.steady += drawn.steady;
     least = is_first ? cost.seconds : std::min(least, cost.seconds);
     sum += cost.seconds;
   }
@@ -195,6 +193,8 @@ OpCost OpCosts::find_slowest(const Op& op, int cores) const {
     slowest.first = least / slowest.seconds;
     slowest.mean = sum / static_cast<double>(members_.size()) / slowest.seconds;
   }
+  const auto number = static_cast<double>(members_.size());
+  slowest.energy = {of_all.clocked / number, of_all.steady / number, of_all.follows_clock};
   return slowest;
 }
 

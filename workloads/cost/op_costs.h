@@ -80,7 +80,8 @@ class OpCosts {
   };
   const OpCost& find(std::int32_t op, int cores);
   OpCost evaluate(const Op& op, int cores);
-  OpEnergy energy(const Op& op, const OpCost& cost) const;
+  // Of one member by itself.
+  OpEnergy energy(const Op& op, double flops, double seconds, double memory_bytes) const;
   OpCost joined(const Op& op, OpCost cost) const;
   OpCost further_columns(const Op& op, int cores) const;
   OpCost slowest_member(const Op& op, int cores);

@@ -32,7 +32,9 @@ std::vector<Setting> framework_settings(std::string_view framework) {
   model.experts.routed = 2;
   model.biases = Biases::kQkv;
   const std::string plan =
-      fmt::format(R"({{"plan": {{"framework": "{}", "cp": 2, "precision": {{"gemm": "fp8"}}}}}})", framework);
+      fmt::format(R"({{"plan": {{"framework": "{}", "cp": 2, "ep": {{"degree": 2}},
+                                "precision": {{"gemm": "fp8"}}}}}})",
+                  framework);
   return framework_settings(parse_document(plan, "<framework>"), model);
 }
 

@@ -150,14 +150,17 @@ TrainingPlan read_framework(Section& section, const Model& model) {
           .row("framework", training_frameworks(),
                "whose defaults other keys of the plan have, where they apply: `moebius list frameworks`")
           .plan;
-  if (model.experts.routed == 0) plan.expert_by_expert = false;
+  if (model.experts.routed == 0) {
+    plan.expert_by_expert = false;
+    plan.exchange = Algorithm::kAuto;
+  }
   if (!model.trains_qkv_bias()) plan.biases = BiasKernels::kFused;
   return plan;
 }
 
 void read_expert(Section section, TrainingPlan& plan) {
   plan.ep = degree(section, "degree", 1, "ranks that share the experts of a layer");
-  plan.exchange = read_dispatch(section);
+  plan.exchange = read_dispatch(section, plan.ep > 1 ? plan.exchange : Algorithm::kAuto);
   plan.nodes_per_token = static_cast<int>(section.integer(
       "nodes_per_token", {0, 1 << 16}, 0,
       "most nodes that the experts of a token stand on; 0: as the model's routing groups say"));

@@ -103,6 +103,15 @@ Interval MetricsAccumulator::average_member(const Span& span, ClassState& state)
   return {start.ns, end.ns};
 }
 
+// When the average member is there: on the lane that computes, an op that follows another at once begins when
+// the slowest has ended that one.
+Time MetricsAccumulator::average_arrival(const Span& span, ClassState& state) {
+  ClassState::LaneState& lane = state.lanes[static_cast<int>(span.lane)];
+  const Time arrival = span.start == lane.end ? span.start - lane.lag : span.start;
+  lane = {span.end, {}};
+  return arrival;
+}
+
 void MetricsAccumulator::add_busy(const Span& span, std::int32_t members, double seconds) {
   metrics_.seconds_by_origin[static_cast<int>(span.origin)] += members * seconds;
   error_seconds_ += members * seconds * static_cast<double>(span.error);
@@ -120,7 +129,7 @@ void MetricsAccumulator::add(const Span& span, const CountedOp& op) {
     busy = (end - transfer).seconds();
     state.sums.communication[kind] += busy;
     state.sums.communication_by_group[static_cast<int>(op.group)] += busy;
-    state.exposure.communicate({.waiting = {span.start.ns, transfer.ns},
+    state.exposure.communicate({.waiting = {average_arrival(span, state).ns, transfer.ns},
                                 .transfer = {transfer.ns, end.ns},
                                 .kind = op.kind,
                                 .phase = op.phase,

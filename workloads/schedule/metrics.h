@@ -95,6 +95,7 @@ class MetricsAccumulator {
     std::array<LaneState, kNumLanes> lanes;
   };
   static Interval average_member(const Span& span, ClassState& state);
+  static Time average_arrival(const Span& span, ClassState& state);
   void add_busy(const Span& span, std::int32_t members, double seconds);
 
   std::vector<std::int32_t> sizes_;

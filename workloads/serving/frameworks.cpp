@@ -177,10 +177,8 @@ constexpr std::array kFrameworks{
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .expert_calls = ExpertCalls::kOne,
-        .captured_padding = false,
         .captured_doubled_from = 128,
         .exact_doubled_from = 32,
-        .captured_most = 128,
         .overlap = true,
         .decided_ahead = true,
         .collectives = CollectiveSource::kTrtllm,
@@ -192,9 +190,10 @@ constexpr std::array kFrameworks{
         .source =
             "TensorRT-LLM, tensorrt_llm/llmapi/llm_args.py (max_num_tokens 8192, max_batch_size "
             "2048, enable_chunked_prefill false, overlap scheduler on, free_gpu_memory_fraction "
-            "0.9, tokens_per_block 32, cuda_graph_config: max_batch_size 128 and enable_padding false, which "
-            "captures 1 to 32, 64 and 128 sequences and launches other batches kernel by kernel; with "
-            "padding multiples of 8 up to 128, then powers of two, capacity_scheduler_policy "
+            "0.9, tokens_per_block 32, cuda_graph_config: with enable_padding multiples of 8 up to 128, "
+            "then powers of two; bench/benchmark/utils/general.py: trtllm-bench pads, and captures up to the "
+            "most that may run, as recipes do; a server that is told nothing ends at 128 and pads nothing, "
+            "which captures 1 to 32, 64 and 128, capacity_scheduler_policy "
             "GUARANTEED_NO_EVICT: a sequence starts "
             "when the cache can hold all that it may generate), _torch/modules/fused_moe (all tokens "
             "gathered where no "

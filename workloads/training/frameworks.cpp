@@ -9,10 +9,11 @@ TrainingPlan of_the_keys() {
   return plan;
 }
 
-// All of them clip gradients to a norm of 1 by default.
+// All of them clip gradients to a norm of 1 and send tokens to experts by the library's all-to-all.
 TrainingPlan clipped() {
   TrainingPlan plan = of_the_keys();
   plan.clip = 1;
+  plan.exchange = Algorithm::kLibrary;
   return plan;
 }
 
@@ -133,7 +134,7 @@ std::vector<TrainingFramework> all() {
        "accumulate_allreduce_grads_in_fp32 with bf16), core/transformer/moe/experts.py (TEGroupedMLP: one "
        "GEMM "
        "for each expert, on several streams), arguments.py (cp_comm_type p2p; --clip-grad 1.0; layers divide "
-       "over stages)"},
+       "over stages; DeepEP only by --moe-token-dispatcher-type flex with --moe-enable-deepep)"},
       {"nemo",
        "NeMo and Megatron-Bridge by their performance recipes: Megatron-Core with BF16 gradients, updated "
        "weights gathered beside the first forward pass",

@@ -298,12 +298,21 @@ TEST_CASE("a member that is simulated alone draws for its own rows") {
   const auto source = make_cost_source(chip);
   const Route& route = *fragment.routes.front();
   REQUIRE(route.rows_of_rank(0) != route.rows_of_rank(3));
+  double clocked = 0, steady = 0;
   for (const std::int32_t member : {0, 1, 2, 3}) {
     DistinctCosts distinct;
     OpCosts costs(fragment, chip, *source, distinct, {member}, {}, &power);
     const double flops = 2.0 * route.rows_of_rank(member) * 4096 * 4096;
     CHECK(costs.at(0, chip.cores).energy.clocked == Approx(flops * joule));
+    clocked += flops * joule / 4;
+    steady += costs.at(0, chip.cores).energy.steady / 4;
   }
+  // One class for all four draws what they draw on average, not the slowest's work for the time of the mean.
+  DistinctCosts distinct;
+  OpCosts together(fragment, chip, *source, distinct, {0, 1, 2, 3}, {}, &power);
+  CHECK(together.at(0, chip.cores).first < 1);
+  CHECK(together.at(0, chip.cores).energy.clocked == Approx(clocked));
+  CHECK(together.at(0, chip.cores).energy.steady == Approx(steady));
 }
 
 }  // namespace

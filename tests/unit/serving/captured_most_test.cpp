@@ -66,7 +66,7 @@ std::string of(std::string_view framework, std::string_view decode, std::string_
 TEST_CASE("graphs end where the framework lets them end, or where the plan does") {
   CHECK(captured(of("vllm", kOne)) == 512);
   CHECK(captured(of("vllm-v0", kOne)) == 256);
-  CHECK(captured(of("trtllm", kOne)) == 128);
+  CHECK(captured(of("trtllm", kOne)) == kAllCaptured);
   CHECK(captured(of("none", kOne, R"({"launch": "graph"})")) == kAllCaptured);
   CHECK(captured(of("vllm", kOne, R"({"captured_most": 0})")) == kAllCaptured);
   CHECK(captured(of("sglang", kOne, R"({"captured_most": 24})")) == 24);
@@ -131,19 +131,20 @@ TEST_CASE("sizes of graphs go up to the most that may run, or to where graphs en
 }
 
 // cuda_graph_config: 1 to 32, 64 and 128 sequences, and nobody adds the most that may run.
-TEST_CASE("TensorRT-LLM captures single sizes, and fills up none, unless it is told to") {
+TEST_CASE("TensorRT-LLM captures single sizes, and fills up none, where it is told nothing") {
   using Sizes = std::vector<std::int32_t>;
   const Sizes sizes = captured_sizes(1, 32, 128);
   CHECK(sizes.size() == 34);
   CHECK(Sizes(sizes.end() - 4, sizes.end()) == Sizes{31, 32, 64, 128});
   constexpr std::string_view kHundred = R"("decode": {"attention": {"dp": 1, "tp": 1}, "max_batch": 100})";
-  const InstanceRules exact = rules_of(of("trtllm", kHundred));
+  const InstanceRules exact =
+      rules_of(of("trtllm", kHundred, R"({"captured_padding": false, "captured_most": 128})"));
   CHECK_FALSE(exact.fills_graphs);
   CHECK(exact.captured.back() == 64);
   CHECK_FALSE(eager(exact, {64}));
   CHECK(eager(exact, {63}));
   CHECK(eager(exact, {100}));
-  const InstanceRules padded = rules_of(of("trtllm", kHundred, R"({"captured_padding": true})"));
+  const InstanceRules padded = rules_of(of("trtllm", kHundred));
   CHECK(padded.fills_graphs);
   CHECK(padded.captured == captured_sizes(8, 128, 100));
   CHECK_FALSE(eager(padded, {63}));

@@ -97,7 +97,6 @@ TEST_CASE("rows that AIConfigurator measured are started as its generator starts
   // Graphs of every size up to max_batch_size.
   for (const char* backend : {"trtllm", "vllm", "sglang"})
     CHECK(at(backend, "0.9.0", "/plan/scheduler/captured_most") == "0");
-  CHECK(at("trtllm", "1.0.0rc3", "/plan/scheduler/captured_padding") == "true");
 }
 
 // vLLM decides ahead since 0.14; AIConfigurator's servers stand behind Dynamo, InferenceMAX's are Python.

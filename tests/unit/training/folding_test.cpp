@@ -95,6 +95,26 @@ TEST_CASE("tokens are gathered over ranks that share experts after dispatch and 
                                                         {OpKind::kReduceScatter, rows * 32 * 2}});
 }
 
+// As before, by the library: a token whose two experts stand on one rank comes there as two rows with a
+// weight each, so that half of the 2 * 16 * 2 copies that two ranks send come to each of the two. They are
+// gathered and summed, forward and back, as they came.
+TEST_CASE("what the library's all-to-all brought is gathered over ranks that share experts row by row") {
+  TrainingJob job = gqa_job();
+  job.plan.dp = 4;
+  job.plan.ep = 2;
+  job.plan.expert_tp = 2;
+  job.plan.exchange = Algorithm::kLibrary;
+  const double rows = 2.0 * 32;
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+    const FragmentPtr pass = first_pass(job, phase);
+    std::vector<double> of_rows;
+    for (const Op& op : pass->ops)
+      if (op.group == GroupRole::kExpertTensor && op.shape.n == 32) of_rows.push_back(op.payload.value);
+    REQUIRE(of_rows.size() == 2);
+    for (const double bytes : of_rows) CHECK(bytes == Approx(rows * 32 * 2));
+  }
+}
+
 // Of a row of 32 columns in BF16: its two weights in FP32 go with it, of the library's, which sends a row for
 // each expert, the one.
 TEST_CASE("gradients of as many weights come back as went out with a row") {

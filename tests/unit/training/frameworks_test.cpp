@@ -74,6 +74,23 @@ TEST_CASE("kernels of biases are a framework's where a model has such biases") {
   CHECK(biases("megatron-core", "qwen2.5-32b") == BiasKernels::kFused);
 }
 
+TEST_CASE("tokens go to experts on other ranks by a framework's library unless another way is asked for") {
+  const auto exchange = [](const char* framework, const char* keys, const char* model = "qwen3-30b-a3b") {
+    return read(training(fmt::format(R"("framework": "{}"{})", framework, keys), model)).plan.exchange;
+  };
+  const char* apart = R"(, "ep": {"degree": 8})";
+  CHECK(exchange("none", apart) == Algorithm::kAuto);
+  for (const char* framework : {"megatron-core", "nemo", "torchtitan", "mindspeed"}) {
+    CHECK(exchange(framework, apart) == Algorithm::kLibrary);
+    CHECK(exchange(framework, R"(, "ep": {"degree": 8, "dispatch": "deepep"})") == Algorithm::kHierarchical);
+    CHECK(exchange(framework, "") == Algorithm::kAuto);  // they stay on the rank
+  }
+  CHECK(exchange("nemo", "", "llama-3.1-8b") == Algorithm::kAuto);
+  const Document said = training(R"("framework": "nemo", "ep": {"degree": 8})");
+  const Scenario by_name = read(said);
+  CHECK(values(by_name) == values(read(without_framework(said, by_name.model))));
+}
+
 TEST_CASE("every training framework but none sets something and says where it stands") {
   for (const TrainingFramework& framework : training_frameworks().subspan(1)) {
     INFO(framework.name);

@@ -107,9 +107,10 @@ TEST_CASE("slices are as good as the best of all cuts under every schedule") {
 
 // Room for less and less: at 1 the best still fits, far below nothing does.
 TEST_CASE("slices fit where any do and else exceed the room least") {
-  for (const PipelineKind kind : {PipelineKind::kGpipe, PipelineKind::k1F1B, PipelineKind::kZbV}) {
+  for (const PipelineKind kind : {PipelineKind::kGpipe, PipelineKind::k1F1B, PipelineKind::kInterleaved,
+                                  PipelineKind::kZbV, PipelineKind::kDualPipeV}) {
     const PipelineSpec spec = spec_of(kind, 3);
-    const StagePlacement placement(kind, 3, 1);
+    const StagePlacement placement(kind, 3, spec.chunks);
     SliceLoads loads = drawn_loads(9, spec, 5);
     const SliceCost free = search_slices(loads, placement).cost;
     for (const double room : {1.0, 0.97, 0.9, 0.7, 0.4}) {

@@ -133,6 +133,34 @@ TEST_CASE("experts in four bits are TensorRT-LLM's kernels for vLLM on Hopper, S
   CHECK(four_bit_experts(scenario, "h100-sxm") == "trtllm-1.3.0rc20");
 }
 
+// The stack of the first table of experts in FP8.
+std::string fp8_experts(const Scenario& scenario, const char* chip) {
+  for (const Profile& profile : profiles_for(scenario, Catalog().accelerator(chip), ""))
+    for (const ProfileTable& table : profile.tables)
+      if (table.dtype == DType::kFp8 && !table.stored && table.name.starts_with("expert GEMMs"))
+        return table.stack;
+  return "";
+}
+
+TEST_CASE("on Blackwell experts that DeepEP brings rows to are DeepGEMM's products") {
+  Scenario scenario;
+  scenario.stacks = {"sglang-"};
+  scenario.serving.dp = scenario.serving.ep = 8;
+  scenario.serving.prefill_exchange = scenario.serving.decode_exchange = Algorithm::kRing;
+  CHECK(fp8_experts(scenario, "b200-sxm") == "sglang-0.5.14");
+  scenario.serving.prefill_exchange = Algorithm::kHierarchical;
+  CHECK(fp8_experts(scenario, "b200-sxm") == "sglang-0.5.14");  // who decodes has other kernels
+  scenario.serving.decode_exchange = Algorithm::kDirect;
+  CHECK(fp8_experts(scenario, "b200-sxm") == "trtllm-1.3.0rc20");
+  CHECK(fp8_experts(scenario, "h100-sxm") == "sglang-0.5.14");
+  CHECK(dense_fp8(scenario, "b200-sxm") == "sglang-0.5.14");
+  scenario.fp8_scales = Fp8Scales::kTensor;
+  CHECK(fp8_experts(scenario, "b200-sxm") == "sglang-0.5.14");
+  scenario.fp8_scales = Fp8Scales::kBlock;
+  scenario.stacks = {"vllm-", "sglang-"};
+  CHECK(fp8_experts(scenario, "b200-sxm") == "trtllm-1.3.0rc20");
+}
+
 // Rows of 16 experts, or of 8, by the kernels that a job is told.
 double grouped_us(const Scenario& scenario, int groups, int n, int k) {
   const Accelerator chip = Catalog().accelerator("h100-sxm");

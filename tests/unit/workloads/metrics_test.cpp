@@ -98,6 +98,21 @@ TEST_CASE(
   REQUIRE(m.breakdown.idle == 2);
 }
 
+TEST_CASE("an exchange on the lane that computes is waited for as one on a lane of its own") {
+  // The meeting follows at once: the lane is the slowest member's until 8 s, the average one is there at 6 s.
+  MetricsAccumulator metrics({2});
+  Span first = span_of(0, 0, 4), second = span_of(0, 4, 8), meeting = span_of(0, 8, 10);
+  first.mean_end = {3'000'000'000};
+  second.mean_end = {7'000'000'000};
+  metrics.add(first, op_of(OpKind::kGroupedGemm));
+  metrics.add(second, op_of(OpKind::kActivation));
+  metrics.add(meeting, op_of(OpKind::kCombine));
+  const Metrics m = metrics.finish(kTen);
+  REQUIRE(at(m.breakdown.waiting, OpKind::kCombine) == 2);
+  REQUIRE(at(m.breakdown.exposed, OpKind::kCombine) == 2);
+  REQUIRE(m.breakdown.idle == 2);
+}
+
 TEST_CASE("after a pause all members start together") {
   // 0..4 s, on average 3 s; then 5..6 s: the average member starts at 5 s, too, and is idle from 3 to 5 s.
   MetricsAccumulator metrics({2});

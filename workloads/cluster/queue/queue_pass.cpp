@@ -10,6 +10,7 @@ void QueueRun::give_cards() {
   reserved_.assign(reserved_.size(), {});
   promised_.assign(promised_.size(), 0);
   no_room_.assign(maps_.size(), std::numeric_limits<std::int64_t>::max());
+  forget_claims();
   begin_cap();
   const std::vector<int> order = in_order();
   give_own(order);

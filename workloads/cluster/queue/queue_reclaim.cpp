@@ -1,5 +1,6 @@
 // Who gives cards back: jobs that grew into idle cards, then jobs of queues that have borrowed.
 #include <algorithm>
+#include <limits>
 
 #include "workloads/cluster/queue/queue_run.h"
 
@@ -87,6 +88,11 @@ int QueueRun::way_to_yield(const QueuedRun& run, std::int64_t missing) const {
   return way;
 }
 
+// What running jobs would give is as it was until somebody starts, or gives.
+void QueueRun::forget_claims() {
+  no_claim_.assign(in_.plan.queues.size() * maps_.size(), std::numeric_limits<std::int64_t>::max());
+}
+
 // The lowest priority first, of it who came last. Nobody moves unless it suffices.
 bool QueueRun::reclaim_in(const QueuedRun& owner, Place place, bool by_right) {
   const std::int64_t needed = cards_of(owner, place.size);
@@ -94,6 +100,8 @@ bool QueueRun::reclaim_in(const QueuedRun& owner, Place place, bool by_right) {
   std::int64_t there = map.can_place(static_cast<int>(needed)) ? needed
                        : needed >= map.pool().cards            ? map.whole_free_cards()
                                                                : 0;
+  std::int64_t& no_claim = no_claim_[owner.queue * maps_.size() + place.pool];
+  if (by_right && there < needed && needed >= no_claim) return false;
   going_.assign(in_.plan.queues.size(), 0);
   std::vector<int> others;
   for (const int r : holders_[place.pool]) {
@@ -107,6 +115,17 @@ bool QueueRun::reclaim_in(const QueuedRun& owner, Place place, bool by_right) {
     }
   }
   there -= promised_[place.pool];
+  // Most have nothing to give, and mostly all together too little: everybody who waits asks in every pass.
+  std::int64_t most = 0;
+  std::erase_if(others, [&](int r) {
+    const int next = by_right ? way_to_free(runs_[r], owner, needed) : way_to_yield(runs_[r], needed);
+    if (next != kNothing) most += freed(runs_[r], -1, needed);
+    return next == kNothing;
+  });
+  if (there + most < needed) {
+    if (by_right) no_claim = needed;
+    return false;
+  }
   std::sort(others.begin(), others.end(), [&](int x, int y) {
     const QueuedRun &a = runs_[x], &b = runs_[y];
     const bool ga = a.size > a.asked, gb = b.size > b.asked;
@@ -137,6 +156,7 @@ void QueueRun::save_and(QueuedRun& run, int next_size) {
   const bool computes = run.stage == RunStage::kRunning && run.progress;
   if (computes) run.progress->stop(now_);
   run.next_size = next_size;
+  forget_claims();
   begin_stage(run, RunStage::kSaving,
               computes ? costs_of(run.shape, run.pool, run.size).checkpoint.durable : Time{});
 }

@@ -239,6 +239,7 @@ void QueueRun::start(QueuedRun& run, Place place, bool again) {
   run.nodes = maps_[place.pool].place(static_cast<int>(cards_of(run, place.size)), lends_spares_to(run));
   run.cards = 0;
   hold(run, cards_of(run, place.size));
+  forget_claims();
   tell(What::kStarted, run);
   disturb_neighbours(run.pool);
   const RecoveryPlan& recovery = in_.cluster.recovery;

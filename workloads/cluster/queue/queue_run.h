@@ -198,6 +198,7 @@ class QueueRun {
   int way_to_free(const QueuedRun& run, const QueuedRun& owner, std::int64_t missing);
   int way_to_yield(const QueuedRun& run, std::int64_t missing) const;
   void save_and(QueuedRun& run, int next_size);
+  void forget_claims();
 
   // queue_faults.cpp
   void next_fault();
@@ -250,6 +251,7 @@ class QueueRun {
   std::vector<char> blocked_queue_;
   std::vector<std::int64_t> promised_;  // cards of a pool that who waits before will take
   std::vector<std::int64_t> no_room_;   // so many cards, by pool, elastic jobs cannot yield in this pass
+  std::vector<std::int64_t> no_claim_;  // so many cards, by queue and pool, nobody has to give back as it is
   std::vector<CardItem> free_item_;
   Time free_since_;
   std::vector<double> rates_;  // an hour, by pool and kind; then of jobs, by kind

@@ -13,7 +13,7 @@ BlockIndex::BlockIndex(std::int64_t capacity)
     : BlockIndex(capacity, make_eviction(EvictionKind::kLru, {.capacity = capacity})) {}
 
 BlockIndex::BlockIndex(std::int64_t capacity, std::unique_ptr<Eviction> eviction)
-    : capacity_(capacity), table_(capacity), eviction_(std::move(eviction)) {
+    : capacity_(capacity), eviction_(std::move(eviction)) {
   CHECK(capacity >= 0 && capacity <= kUnbounded, fmt::format("capacity={}", capacity));
 }
 

@@ -1,6 +1,5 @@
 #include "workloads/serving/kv/block_table.h"
 
-#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -9,12 +8,8 @@
 
 namespace moebius::kv {
 
-BlockTable::BlockTable(std::int64_t expected) {
-  constexpr std::int64_t kFirst = 1 << 10, kMost = 1 << 12;  // grows with what comes: few fill their memory
-  const std::int64_t cells = std::max(kFirst, std::min(kMost, expected * 2));
-  cells_.resize(std::bit_ceil(static_cast<std::uint64_t>(cells)));
-  shift_ = 64 - std::countr_zero(cells_.size());
-}
+// Grows with what comes: of thousands of replicas most hold few blocks.
+BlockTable::BlockTable() : cells_(1 << 6) { shift_ = 64 - std::countr_zero(cells_.size()); }
 
 std::int32_t BlockTable::find(BlockHash hash) const {
   for (std::size_t at = home(hash);; at = after(at)) {

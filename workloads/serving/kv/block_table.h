@@ -12,7 +12,7 @@ using BlockHash = std::uint64_t;
 
 class BlockTable {
  public:
-  explicit BlockTable(std::int64_t expected = 0);
+  BlockTable();
 
   std::int32_t find(BlockHash hash) const;  // -1: it is not in the table
   // False where it was in it already, which then stays as it was. `number` is at least 0.

@@ -269,10 +269,10 @@ std::vector<TensorId> LayerWriter::split(TensorId x, const std::vector<std::int6
 }
 
 TensorId LayerWriter::collective(OpKind kind, GroupRole group, Lane lane, TensorId x,
-                                 std::int64_t result_rows) {
+                                 std::int64_t result_rows, double rows_of_token) {
   const Tensor& operand = builder().tensor(x);
   const TensorId y = builder().transient(result_rows, operand.columns, operand.dtype, operand.role);
-  const std::int64_t whole = std::max(rows(x), result_rows);
+  const double whole = rows_of_token * static_cast<double>(std::max(rows(x), result_rows));
   const bool of_tensor = group == GroupRole::kTensor || group == GroupRole::kDenseTensor;
   emit({.kind = kind,
         .dtype = builder().tensor(x).dtype,
@@ -282,7 +282,7 @@ TensorId LayerWriter::collective(OpKind kind, GroupRole group, Lane lane, Tensor
         .units = static_cast<std::int16_t>(of_tensor ? plan().tensor_sms : 0),
         .match = builder().next_match(),
         .shape = {.m = rows(x), .n = columns(x)},
-        .payload = {static_cast<double>(whole * columns(x)) * element_bytes(builder().tensor(x).dtype)}},
+        .payload = {whole * static_cast<double>(columns(x)) * element_bytes(builder().tensor(x).dtype)}},
        {x}, {y});
   return y;
 }
@@ -334,20 +334,20 @@ TensorId LayerWriter::leave_dense_mlp(TensorId x) {
 // Ranks that share an expert have dispatched tokens of their own to it, equally many: each gathers them all
 // and multiplies by its part of the expert (Megatron-Core's expert tensor parallelism, arXiv 2504.14960).
 // What is gathered is gathered again where what was dispatched is dispatched again.
-TensorId LayerWriter::enter_experts(TensorId received) {
+TensorId LayerWriter::enter_experts(TensorId received, double rows_of_token) {
   if (plan().expert_tp == 1) return received;
   const auto ops = [this] { return static_cast<std::int32_t>(builder().fragment().ops.size()); };
   const bool again = recomputes(OpKind::kDispatch, Role::kExperts);
   const TensorId whole = collective(OpKind::kAllGather, GroupRole::kExpertTensor, expert_lane(), received,
-                                    rows(received) * plan().expert_tp);
+                                    rows(received) * plan().expert_tp, rows_of_token);
   if (again) pass_.recomputable.insert(ops() - 1);
   return whole;
 }
 
-TensorId LayerWriter::leave_experts(TensorId x) {
+TensorId LayerWriter::leave_experts(TensorId x, double rows_of_token) {
   if (plan().expert_tp == 1) return x;
   return collective(OpKind::kReduceScatter, GroupRole::kExpertTensor, expert_lane(), x,
-                    rows(x) / plan().expert_tp);
+                    rows(x) / plan().expert_tp, rows_of_token);
 }
 
 TensorId LayerWriter::gather_context(TensorId x) {

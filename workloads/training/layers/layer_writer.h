@@ -82,13 +82,16 @@ class LayerWriter {
   TensorId with_expert_adapter(TensorId y, TensorId x, const Linear& linear, const Op& product);
   TensorId expert_weight(const Linear& linear,
                          int experts);        // of each expert; cut over the ranks that share it
-  TensorId enter_experts(TensorId received);  // what came to all ranks that share the same experts
-  TensorId leave_experts(TensorId rows);      // sums over them of what came to this one
+  // What came to all ranks that share the same experts, and sums over them of what came to this one; of each
+  // token as many rows travel.
+  TensorId enter_experts(TensorId received, double rows_of_token);
+  TensorId leave_experts(TensorId x, double rows_of_token);
 
   std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs,
                     const std::vector<std::int32_t>& after = {});
   bool recomputes(OpKind kind, Role role) const;  // an op that is written now
-  TensorId collective(OpKind kind, GroupRole group, Lane lane, TensorId x, std::int64_t rows);
+  TensorId collective(OpKind kind, GroupRole group, Lane lane, TensorId x, std::int64_t rows,
+                      double rows_of_token = 1);
 
   FragmentBuilder& builder() const { return pass_.builder; }
   ForwardPass& pass() { return pass_; }

@@ -12,6 +12,7 @@ struct MoeContext {
   std::int32_t route_index = 0;    // of dispatch and combine
   std::int32_t experts_route = 0;  // of what experts see: the same, unless ranks share experts
   std::int64_t received = 0;       // token rows that are dispatched to the busiest rank
+  std::int64_t copies = 0;         // and what those are by expert
   std::int64_t gathered = 0;       // and those that came to all who share its experts
   std::int64_t rows = 0;           // copies by expert of the busiest rank
   int local_experts = 0;
@@ -21,6 +22,7 @@ MoeContext context_of(FragmentBuilder& builder, const RoutePtr& route, const Rou
   const RoutePtr& experts = gathered ? gathered : route;
   MoeContext moe{.route_index = builder.add_route(route), .received = route->max_received_tokens()};
   moe.experts_route = builder.add_route(experts);
+  moe.copies = route->max_rows_of_rank();
   moe.gathered = experts->max_received_tokens();
   moe.rows = experts->max_rows_of_rank();
   moe.local_experts = experts->experts_per_rank();
@@ -89,9 +91,21 @@ TensorId write_grouped(LayerWriter& writer, TensorId x, const Linear& linear, co
   return writer.with_expert_adapter(y, x, linear, alone);  // which has no bias
 }
 
+// What the library's all-to-all brought, a row with one weight for each expert of a token that stands here,
+// is put together behind its way back; ranks that share experts gather it and sum it up as it came
+// (Megatron-Core, moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher).
+double rows_of_token(const LayerWriter& writer, const MoeContext& moe) {
+  if (writer.plan().exchange != Algorithm::kLibrary) return 1;
+  return share(static_cast<double>(moe.copies), static_cast<double>(moe.received));
+}
+
 TensorId write_experts(LayerWriter& writer, const Received& dispatched, const MoeContext& moe) {
-  const Received received{writer.enter_experts(dispatched.tokens), writer.enter_experts(dispatched.weights)};
   const Model& model = writer.model();
+  const double rows = rows_of_token(writer, moe);
+  const bool one_weight = writer.plan().exchange == Algorithm::kLibrary;
+  const Received received{writer.enter_experts(dispatched.tokens, rows),
+                          writer.enter_experts(dispatched.weights,
+                                               one_weight ? rows / model.experts.active : rows)};
   FragmentBuilder& builder = writer.builder();
   const TensorId copies =
       builder.transient(moe.rows, model.hidden, builder.tensor(received.tokens).dtype, Role::kExperts);
@@ -115,7 +129,7 @@ TensorId write_experts(LayerWriter& writer, const Received& dispatched, const Mo
                .route = moe.experts_route,
                .shape = {.m = moe.rows, .n = model.hidden, .heads = routing_kernels(writer, moe)}},
               {down}, {tokens});
-  return writer.leave_experts(tokens);
+  return writer.leave_experts(tokens, rows);
 }
 
 TensorId write_combine(LayerWriter& writer, TensorId tokens, std::int64_t m, const MoeContext& moe) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -25,7 +26,8 @@ struct Interval {
 class StageSums {
  public:
   StageSums(const SliceLoads& loads, const StagePlacement& placement)
-      : loads_(loads), placement_(placement), stays_(prefix(loads.stays)), kept_(prefix(loads.kept)) {
+      : loads_(loads), placement_(placement), stays_(prefix(loads.stays)), kept_(prefix(loads.kept)),
+        kept_of_(placement.chunks()) {
     for (const std::vector<double>& of_rank : loads.seconds) seconds_.push_back(prefix(of_rank));
   }
 
@@ -37,10 +39,9 @@ class StageSums {
   }
 
   // The rank's slices, by chunk. Squares: of this rank.
-  SliceCost of_rank(int rank, const std::vector<Interval>& slices) const {
+  SliceCost of_rank(int rank, std::span<const Interval> slices) {
     SliceCost cost;
     double stays = 0, passing = loads_.passing;
-    std::vector<double> kept;
     for (int chunk = 0; chunk < placement_.chunks(); ++chunk) {
       const int stage = placement_.stage_of(rank, chunk);
       const Interval& layers = slices[chunk];
@@ -49,11 +50,11 @@ class StageSums {
       cost.slowest_stage = std::max(cost.slowest_stage, seconds);
       stays += stays_[layers.last] - stays_[layers.first] + (stage == 0 ? loads_.embedding_stays : 0) +
                (is_last(stage) ? loads_.head_stays : 0);
-      kept.push_back(kept_[layers.last] - kept_[layers.first] + (stage == 0 ? loads_.embedding_kept : 0) +
-                     (is_last(stage) ? loads_.head_kept : 0));
+      kept_of_[chunk] = kept_[layers.last] - kept_[layers.first] + (stage == 0 ? loads_.embedding_kept : 0) +
+                        (is_last(stage) ? loads_.head_kept : 0);
       if (is_last(stage)) passing = std::max(passing, loads_.head_passing);
     }
-    cost.fullest = (stays + passing + most_alive(rank, kept)) / loads_.room[rank];
+    cost.fullest = (stays + passing + most_alive(rank)) / loads_.room[rank];
     cost.squares = cost.slowest_rank * cost.slowest_rank;
     return cost;
   }
@@ -67,11 +68,11 @@ class StageSums {
 
   bool is_last(int stage) const { return stage + 1 == placement_.stages(); }
 
-  double most_alive(int rank, const std::vector<double>& kept) const {
+  double most_alive(int rank) const {
     double most = 0;
     for (const std::vector<int>& counts : loads_.alive[rank]) {
       double bytes = 0;
-      for (std::size_t chunk = 0; chunk < kept.size(); ++chunk) bytes += counts[chunk] * kept[chunk];
+      for (std::size_t chunk = 0; chunk < kept_of_.size(); ++chunk) bytes += counts[chunk] * kept_of_[chunk];
       most = std::max(most, bytes);
     }
     return most;
@@ -80,6 +81,7 @@ class StageSums {
   const SliceLoads& loads_;
   const StagePlacement& placement_;
   std::vector<double> stays_, kept_;
+  std::vector<double> kept_of_;  // by chunk, of the rank that is looked at: millions are, none allocates
   std::vector<std::vector<double>> seconds_;
 };
 
@@ -94,7 +96,7 @@ bool within(const SliceCost& cost, const SliceCost& limit) {
          holds(cost.fullest, limit.fullest);
 }
 
-SliceCost cost_of_layers(const StageSums& sums, const StagePlacement& placement,
+SliceCost cost_of_layers(StageSums& sums, const StagePlacement& placement,
                          const std::vector<int>& layers) {
   std::vector<Interval> stages;
   for (const int count : layers) {
@@ -115,7 +117,7 @@ SliceCost cost_of_layers(const StageSums& sums, const StagePlacement& placement,
 // end of them, or from a cut in the middle on; of a pipeline that runs both ways, two ranks take both.
 class CutSearch {
  public:
-  CutSearch(const SliceLoads& loads, const StagePlacement& placement, const StageSums& sums)
+  CutSearch(const SliceLoads& loads, const StagePlacement& placement, StageSums& sums)
       : placement_(placement), sums_(sums), layers_(loads.layers()) {
     const int ranks = placement.ranks();
     turns_ = placement.both_ways() ? ranks / 2 : ranks;
@@ -123,13 +125,13 @@ class CutSearch {
     from_end_ = two_ && placement.stage_of(0, 1) + 1 == placement.stages();
   }
 
-  // By limits that are met one after the other.
-  std::vector<int> run(SliceCost limit) {
+  // By limits that are met one after the other. `known`: the fullest rank of some slices.
+  std::vector<int> run(SliceCost limit, double known) {
     using Part = double SliceCost::*;
     constexpr std::array<Part, 3> kParts{&SliceCost::slowest_rank, &SliceCost::slowest_stage,
                                          &SliceCost::fullest};
     if (!best(limit, &SliceCost::squares, true)) {  // nothing fits: as little as possible beyond
-      limit = {kNever, kNever, kNever, 0};
+      limit = {kNever, kNever, known, 0};
       limit.fullest = *best(limit, &SliceCost::fullest, false);
     }
     for (const Part part : kParts) limit.*part = *best(limit, part, false);
@@ -145,16 +147,16 @@ class CutSearch {
 
   // The least of one part within the limits; nothing where nothing is. The slices go to found_.
   std::optional<double> best(const SliceCost& limit, Part part, bool adds) {
-    double least = kNever;
+    least_ = kNever;
     std::vector<int> slices;
     const bool middle = two_ && !from_end_;
     for (int cut = middle ? turns_ : layers_; cut <= layers_ - (middle ? turns_ : 0); ++cut) {
       const double value = with_cut(cut, limit, part, adds);
-      if (value < least) least = value, slices = traced(cut);
+      if (value < least_) least_ = value, slices = traced(cut);
     }
-    if (least == kNever) return std::nullopt;
+    if (least_ == kNever) return std::nullopt;
     found_ = slices;
-    return least;
+    return least_;
   }
 
   std::size_t at(int turn, int front, int back) const {
@@ -202,19 +204,18 @@ class CutSearch {
                            : from_end_ ? layers_ - back - front - 2 * left - 1
                                        : aim.cut - front - left;
     for (int a = 1; a <= most_front; ++a) {
-      if (!two_) {
-        offer(turn, front, back, {a, 0}, aim);
-        continue;
-      }
-      const int most_back =
-          from_end_ ? layers_ - front - a - back - 2 * left : layers_ - aim.cut - back - left;
+      const int most_back = !two_       ? 1
+                            : from_end_ ? layers_ - front - a - back - 2 * left
+                                        : layers_ - aim.cut - back - left;
       for (int b = 1; b <= most_back; ++b) {
-        if (!offer(turn, front, back, {a, b}, aim)) break;
+        if (offer(turn, front, back, {a, two_ ? b : 0}, aim)) continue;
+        if (b == 1) return;
+        break;
       }
     }
   }
 
-  // False: with more layers it is beyond the limits all the more.
+  // False: with more layers it is beyond the limits all the more, or beyond what another cut costs in all.
   bool offer(int turn, int front, int back, std::pair<int, int> taken, const Aim& aim) {
     const auto [a, b] = taken;
     const Interval first{front, front + a};
@@ -224,17 +225,18 @@ class CutSearch {
     if (!within(cost, aim.limit)) return false;
     const double before = value_[at(turn, front, back)];
     const double value = aim.adds ? before + cost.*aim.part : std::max(before, cost.*aim.part);
+    if (value >= least_) return false;
     const std::size_t to = at(turn + 1, front + a, back + b);
     if (value < value_[to])
       value_[to] = value, from_[to] = {static_cast<std::int16_t>(a), static_cast<std::int16_t>(b)};
     return true;
   }
 
-  SliceCost cost_of_turn(int turn, Interval first, Interval second) const {
-    if (!two_) return sums_.of_rank(turn, {first});
-    const SliceCost cost = sums_.of_rank(turn, {first, second});
-    if (!placement_.both_ways()) return cost;
-    return joined(cost, sums_.of_rank(placement_.ranks() - 1 - turn, {second, first}));
+  SliceCost cost_of_turn(int turn, Interval first, Interval second) {
+    const std::array<Interval, 2> slices{first, second}, other_way{second, first};
+    const SliceCost cost = sums_.of_rank(turn, slices);
+    if (!two_ || !placement_.both_ways()) return cost;
+    return joined(cost, sums_.of_rank(placement_.ranks() - 1 - turn, other_way));
   }
 
   // Layers of each stage of the model, from the best end back.
@@ -254,9 +256,10 @@ class CutSearch {
   }
 
   const StagePlacement& placement_;
-  const StageSums& sums_;
+  StageSums& sums_;
   int layers_, turns_ = 0;
   bool two_ = false, from_end_ = false;
+  double least_ = kNever;  // of the cuts so far
   std::vector<double> value_;
   std::vector<From> from_;
   std::vector<int> found_;
@@ -275,7 +278,7 @@ auto rank_of(const SliceCost& cost) {
                     rounded(cost.slowest_stage), rounded(cost.fullest), rounded(cost.squares));
 }
 
-std::vector<int> moved_until_best(const StageSums& sums, const StagePlacement& placement,
+std::vector<int> moved_until_best(StageSums& sums, const StagePlacement& placement,
                                   std::vector<int> layers) {
   auto best = rank_of(cost_of_layers(sums, placement, layers));
   for (bool better = true; better;) {
@@ -300,13 +303,14 @@ std::vector<int> moved_until_best(const StageSums& sums, const StagePlacement& p
 
 SliceCost cost_of_slices(const SliceLoads& loads, const StagePlacement& placement,
                          const std::vector<int>& layers) {
-  return cost_of_layers(StageSums(loads, placement), placement, layers);
+  StageSums sums(loads, placement);
+  return cost_of_layers(sums, placement, layers);
 }
 
 SliceChoice search_slices(const SliceLoads& loads, const StagePlacement& placement) {
   CHECK(loads.layers() >= placement.stages(),
         fmt::format("{} layers on {} stages", loads.layers(), placement.stages()));
-  const StageSums sums(loads, placement);
+  StageSums sums(loads, placement);
   const std::vector<int> even = even_layers(loads.layers(), placement.stages());
   SliceChoice choice;
   choice.exact = placement.chunks() <= 2;
@@ -314,7 +318,7 @@ SliceChoice search_slices(const SliceLoads& loads, const StagePlacement& placeme
     const SliceCost of_even = cost_of_layers(sums, placement, even);
     const bool fits = of_even.fullest <= 1;
     const double most = fits ? of_even.slowest_rank : kNever;  // the best is no slower
-    choice.layers = CutSearch(loads, placement, sums).run({most, kNever, 1, 0});
+    choice.layers = CutSearch(loads, placement, sums).run({most, kNever, 1, 0}, of_even.fullest);
   } else {
     choice.layers = moved_until_best(sums, placement, even);
   }
