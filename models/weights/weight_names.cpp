@@ -256,11 +256,14 @@ WeightCut cut_of(WeightPart part) {
     case WeightPart::kKeyRowNorm:
     case WeightPart::kGate:
     case WeightPart::kUp:
+    case WeightPart::kSharedGate:
+    case WeightPart::kSharedUp:
     case WeightPart::kMtpEmbedding:
     case WeightPart::kMtpHead:
       return WeightCut::kRows;
     case WeightPart::kOutput:
     case WeightPart::kDown:
+    case WeightPart::kSharedDown:
       return WeightCut::kColumns;
     case WeightPart::kFinalNorm:
     case WeightPart::kAttentionNorm:
@@ -278,9 +281,6 @@ WeightCut cut_of(WeightPart part) {
     case WeightPart::kExpertGate:
     case WeightPart::kExpertUp:
     case WeightPart::kExpertDown:
-    case WeightPart::kSharedGate:
-    case WeightPart::kSharedUp:
-    case WeightPart::kSharedDown:
     case WeightPart::kSharedScore:
     case WeightPart::kMtpEmbeddingNorm:
     case WeightPart::kMtpHiddenNorm:

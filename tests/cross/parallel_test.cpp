@@ -72,7 +72,8 @@ TEST_CASE("shared experts with a gate have the same loss on any ranks, and anoth
     changed.plan.recompute = RecomputePolicy::kSelective;
     changed.plan.recompute_ops = {RecomputeOp::kActivation, RecomputeOp::kMlpUp, RecomputeOp::kGate};
   });
-  job.model.first_dense = 0;  // how columns of a dense MLP fall on ranks is a property of the degree
+  job.model.first_dense = 0;
+  job.model.gated = false;  // how columns of gate and up fall on ranks is a property of the degree
   require_same_losses(job, [](TrainingJob& changed) {
     changed.plan.tp = 2;
     changed.plan.ep = 2;

@@ -14,6 +14,14 @@ void check(const char* pointer, const char* json, const std::string& sentence) {
 
 }  // namespace
 
+TEST_CASE("ranks that do not divide the columns of the shared experts cannot train them") {
+  const char* const odd = R"({"base": "deepseek-v3", "experts": {"shared_width": 2047}})";
+  const char* const cut = R"({"attention": 2, "sequence_parallel": true})";
+  CHECK_THAT(refusal(kTraining, {{"/model", odd}, {"/plan/tp", cut}, {"/plan/dp/degree", "64"}}),
+             Catch::EndsWith("/plan/tp/attention: tensor-parallel degree 2 does not divide the 2047 columns "
+                             "of the shared experts of deepseek-v3 (changed)"));
+}
+
 TEST_CASE("shared experts that cannot stand among the routed ones are refused") {
   REQUIRE(refusal(kDecode, "", "") == "");
   check("/plan/decode/ep/shared_experts", "route",

@@ -113,6 +113,7 @@ void require_divides(const Degrees& degrees, const Model& model) {
   if (model.attention == AttentionKind::kGqa) divides("tp", degrees.tp, model.kv_heads, "key-value heads");
   divides("tp", degrees.tp, model.vocabulary, "words of the vocabulary");
   divides("tp", degrees.tp, model.dense_width, "columns of a dense MLP");
+  divides("tp", degrees.tp, model.experts.shared_width, "columns of the shared experts");
   if (model.experts.routed == 0 && degrees.ep > 1)
     throw input_error(fmt::format("--to ep={}: {} has no experts", degrees.ep, model.id));
   if (model.experts.routed > 0) divides("ep", degrees.ep, model.experts.routed, "experts");

@@ -83,7 +83,8 @@ struct StageSeconds {
 };
 
 struct TrainingPlan {
-  int tp = 1;         // of attention, embedding and head; of dense MLPs too, unless dense_tp says otherwise
+  // Of attention, shared experts, embedding and head; of dense MLPs too, unless dense_tp says otherwise.
+  int tp = 1;
   int dense_tp = 0;   // of dense MLPs; 0: tp
   int expert_tp = 1;  // of each expert
   // Pieces of a tensor-parallel gather or sum beside its matrix product; 0: whole, before or after it.

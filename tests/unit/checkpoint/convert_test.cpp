@@ -7,6 +7,7 @@
 #include "workloads/checkpoint/checkpoint_writer.h"
 #include "workloads/checkpoint/interruption.h"
 #include "workloads/checkpoint/new_directory.h"
+#include "workloads/checkpoint/shard_layout.h"
 
 #include <csignal>
 #include "tests/catch.h"
@@ -147,8 +148,26 @@ TEST_CASE("a shard is the part of the weight that its rank computes with") {
   const auto& shards = cut.index().weights.at("model.layers.1.mlp.experts.2.up_proj.weight").shards;
   REQUIRE(shards.size() == 1);
   CHECK(shards[0].file % 4 == 1);
+  // Shared experts: rows of gate and up and columns of down, 16 in all, on both tensor-parallel members.
+  const std::string shared = "model.layers.1.mlp.shared_experts.";
+  for (const auto& [matrix, axis] : {std::pair{"gate_proj", 0}, {"up_proj", 0}, {"down_proj", 1}}) {
+    const StoredWeight& stored = cut.index().weights.at(shared + matrix + ".weight");
+    CHECK(stored.axis == axis);
+    REQUIRE(stored.shards.size() == 2);
+    CHECK(stored.shards[0].file % 4 == 0);
+    CHECK(stored.shards[0].last == 8);
+    CHECK(stored.shards[1].file == stored.shards[0].file + 1);
+  }
   CHECK(cut.index().layout == Degrees{2, 2, 4});
   CHECK(cut.index().files.size() == 8);
+}
+
+TEST_CASE("degrees that do not divide the shared experts are refused") {
+  Model model = latent_model();
+  model.experts.shared_width = 18;
+  require_divides({2, 1, 1}, model);
+  CHECK_THROWS_WITH(require_divides({4, 1, 1}, model),
+                    "--to tp=4: does not divide the 18 columns of the shared experts of small");
 }
 
 TEST_CASE("Hugging Face files are as large as asked, with an index") {

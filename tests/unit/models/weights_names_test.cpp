@@ -85,6 +85,9 @@ TEST_CASE("names and shapes are those of the published checkpoints") {
   CHECK(find(deepseek, "model.layers.0.self_attn.kv_b_proj.weight")->shape == Shape{32768, 512});
   CHECK(find(deepseek, "model.layers.60.mlp.experts.255.down_proj.weight")->shape == Shape{7168, 2048});
   CHECK(find(deepseek, "model.layers.3.mlp.shared_experts.up_proj.weight")->shape == Shape{2048, 7168});
+  CHECK(cut_of(find(deepseek, "model.layers.3.mlp.shared_experts.up_proj.weight")->part) == WeightCut::kRows);
+  CHECK(cut_of(find(deepseek, "model.layers.3.mlp.shared_experts.down_proj.weight")->part) ==
+        WeightCut::kColumns);
   CHECK(find(deepseek, "model.layers.3.mlp.gate.e_score_correction_bias")->shape == Shape{256});
   CHECK(find(deepseek, "model.layers.61.eh_proj.weight")->shape == Shape{7168, 14336});
   CHECK(find(deepseek, "model.layers.61.shared_head.norm.weight")->shape == Shape{7168});
@@ -100,6 +103,7 @@ TEST_CASE("names and shapes are those of the published checkpoints") {
   const std::vector<Weight> qwen2 = weights_of(gated, usual_naming(gated));
   REQUIRE(find(qwen2, "model.layers.23.mlp.shared_expert_gate.weight"));
   CHECK(find(qwen2, "model.layers.23.mlp.shared_expert_gate.weight")->shape == Shape{1, 2048});
+  CHECK(cut_of(find(qwen2, "model.layers.23.mlp.shared_expert_gate.weight")->part) == WeightCut::kNone);
   CHECK(find(qwen2, "model.layers.0.mlp.shared_expert.down_proj.weight")->shape == Shape{2048, 5632});
   const std::vector<Weight> qwen = weights_of(catalog.model("qwen3-30b-a3b"), WeightNaming::kShared);
   REQUIRE(find(qwen, "model.layers.47.mlp.experts.127.gate_proj.weight"));

@@ -111,6 +111,8 @@ RoomBound::Parts RoomBound::parts_of(const TrainingPlan& given, const TrainingWo
   const bool split = StagePlacement(given).both_ways() || given.schedule >= PipelineKind::kZbH1;
   TrainingPlan plan = given;
   plan.schedule = split ? PipelineKind::kZbH1 : PipelineKind::k1F1B;
+  // Pairs of passes gather again for shared experts what passes with exchanges beside them keep.
+  plan.overlap_dispatch_combine = given.overlap_dispatch_combine && !given.overlap_two_batch;
   plan.overlap_two_batch = false;
   plan.chunks = plan.pp = 1;
   Parts parts;

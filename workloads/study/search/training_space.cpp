@@ -214,8 +214,8 @@ bool TrainingSpace::distinct(const PlanDegrees& d, const TrainingPlan& plan) con
   const bool sums_last = !plan.overlap_gradients && sums_beside_;
   if (!has_replicas(d) && (plan.zero > least_zero_ || sums_last)) return false;
   if (plan.zero >= 2 && sums_last) return false;
-  const bool moe = scenario_.model.experts.routed > 0;
-  if (moe && d.ep * d.expert_tp == 1 && !plan.overlap_dispatch_combine && exchanges_beside_) return false;
+  const bool in_line = scenario_.model.experts.routed > 0 && !plan.overlap_dispatch_combine;
+  if (in_line && !rows_travel(d) && exchanges_beside_) return false;
   const bool can_pair = d.schedule == PipelineKind::k1F1B || d.schedule == PipelineKind::kInterleaved;
   return !plan.overlap_two_batch || (can_pair && d.ep * d.expert_tp > 1);
 }

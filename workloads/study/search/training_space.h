@@ -95,6 +95,11 @@ class TrainingSpace {
   bool divides(const PlanDegrees& degrees) const;
   bool has_replicas(const PlanDegrees& degrees) const;
   bool distinct(const PlanDegrees& degrees, const TrainingPlan& bundle) const;
+  // To routed experts on other ranks, or between tensor-parallel ranks to shared ones, of which each has a
+  // part.
+  bool rows_travel(const PlanDegrees& d) const {
+    return d.ep * d.expert_tp > 1 || (d.tp > 1 && scenario_.model.experts.shared_width > 0);
+  }
   void read_bundles(const SpaceFile& given);
   void check_given(const SpaceFile& given) const;
   void number_extras(const std::set<std::string>& switches);

@@ -269,7 +269,8 @@ std::vector<TensorId> LayerWriter::split(TensorId x, const std::vector<std::int6
 }
 
 TensorId LayerWriter::collective(OpKind kind, GroupRole group, Lane lane, TensorId x,
-                                 std::int64_t result_rows, double rows_of_token) {
+                                 std::int64_t result_rows, double rows_of_token,
+                                 const std::vector<std::int32_t>& after) {
   const Tensor& operand = builder().tensor(x);
   const TensorId y = builder().transient(result_rows, operand.columns, operand.dtype, operand.role);
   const double whole = rows_of_token * static_cast<double>(std::max(rows(x), result_rows));
@@ -283,7 +284,7 @@ TensorId LayerWriter::collective(OpKind kind, GroupRole group, Lane lane, Tensor
         .match = builder().next_match(),
         .shape = {.m = rows(x), .n = columns(x)},
         .payload = {whole * static_cast<double>(columns(x)) * element_bytes(builder().tensor(x).dtype)}},
-       {x}, {y});
+       {x}, {y}, after);
   return y;
 }
 
@@ -310,6 +311,20 @@ TensorId LayerWriter::leave_tensor_parallel(TensorId x) {
           ? collective(OpKind::kReduceScatter, GroupRole::kTensor, Lane::kTensorComm, x, share)
           : collective(OpKind::kAllReduce, GroupRole::kTensor, Lane::kTensorComm, x, m);
   return leave_with_adapters(sum);
+}
+
+// Megatron-Core (moe/shared_experts.py): beside the exchanges the gather is an op on a stream of its own
+// (pre_forward_comm), and the product keeps what came; in line it is the product's, as attention's is, and
+// comes again in reverse. So it does where passes run in pairs, which that overlap does not go with.
+TensorId LayerWriter::enter_shared_experts(TensorId x) {
+  if (plan().tp == 1 || !plan().sequence_parallel) return enter_tensor_parallel(x);
+  const auto last = [this] { return static_cast<std::int32_t>(builder().fragment().ops.size()) - 1; };
+  const bool beside = plan().overlap_dispatch_combine;
+  const std::vector<std::int32_t> after = beside ? std::vector<std::int32_t>{} : std::vector{last()};
+  const TensorId whole =
+      collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, x, rows(x) * plan().tp, 1, after);
+  if (!beside || plan().overlap_two_batch) pass_.recomputable.insert(last());
+  return whole;
 }
 
 // Ranks that share dense MLPs in another number than attention hold different rows, be it of one sequence or

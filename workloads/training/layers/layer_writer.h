@@ -67,6 +67,9 @@ class LayerWriter {
   TensorId leave_tensor_parallel(TensorId x);  // sum over members, cut by rows with sequence parallelism
   TensorId enter_dense_mlp(TensorId x);        // the same among the ranks that share dense MLPs, where those
   TensorId leave_dense_mlp(TensorId x);        // have a degree of their own: each brings rows of its own
+  // As enter_tensor_parallel(), of what shared experts read: beside the exchanges of a layer, or behind the
+  // last op where those stand in line (overlap_dispatch_combine).
+  TensorId enter_shared_experts(TensorId x);
   int degree_of(const Linear& linear) const { return linear.dense_mlp ? plan().dense_degree() : plan().tp; }
   // Of what travels to experts and back. Copies of tokens that stay where they are have no lane beside
   // products.
@@ -90,8 +93,9 @@ class LayerWriter {
   std::int32_t emit(Op op, const std::vector<TensorId>& inputs, const std::vector<TensorId>& outputs,
                     const std::vector<std::int32_t>& after = {});
   bool recomputes(OpKind kind, Role role) const;  // an op that is written now
+  // `after`: as FragmentBuilder::emit() has it.
   TensorId collective(OpKind kind, GroupRole group, Lane lane, TensorId x, std::int64_t rows,
-                      double rows_of_token = 1);
+                      double rows_of_token = 1, const std::vector<std::int32_t>& after = {});
 
   FragmentBuilder& builder() const { return pass_.builder; }
   ForwardPass& pass() { return pass_; }
@@ -163,7 +167,8 @@ TensorId write_grouped_query(LayerWriter& writer, TensorId whole);
 TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role up_role, Role down_role,
                      Cut up_cut);
 // The shared experts, times the sigmoid of one number a token where the model has that gate. Of columns that
-// ranks share, each has a part of the sum, to which the gate applies as to the whole.
+// ranks share, each has a part of the sum, to which the gate applies as to the whole. write_moe() has sums of
+// its own.
 TensorId write_shared_experts(LayerWriter& writer, TensorId x, Cut cut);
 // The matrices of an expert, up (and gate) and down.
 struct ExpertLinears {

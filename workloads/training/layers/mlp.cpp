@@ -142,6 +142,29 @@ TensorId write_combine(LayerWriter& writer, TensorId tokens, std::int64_t m, con
   return combined;
 }
 
+TensorId write_shared_mlp(LayerWriter& writer, TensorId x, Cut cut) {
+  return write_gated(writer, x, writer.model().experts.shared_width, Role::kSharedGateUp, Role::kSharedDown,
+                     cut);
+}
+
+// What the shared experts give for rows x, times what the gate says of them.
+TensorId write_weighed(LayerWriter& writer, TensorId shared, TensorId x) {
+  const Model& model = writer.model();
+  if (!model.experts.shared_gate) return shared;
+  const Linear score{.role = Role::kSharedScore, .out = 1, .in = model.hidden, .high_precision = true};
+  return writer.gate(shared, writer.linear(x, score));
+}
+
+// Cut over the ranks that share attention, by columns and then by rows, between a gather and a sum of their
+// own (Megatron-Core, moe/shared_experts.py: an MLP of the group pg_collection.tp; MindSpeed,
+// moe_layer_overlap_all2all.py; torchtitan, parallelize.py: "moe.shared_experts.w1" colwise, "w2" rowwise).
+// The gate, whole on every rank, weighs the sums of a rank's own rows.
+TensorId write_cut_shared_experts(LayerWriter& writer, TensorId x) {
+  const Cut cut = writer.plan().tp > 1 ? Cut::kColumns : Cut::kNone;
+  const TensorId parts = write_shared_mlp(writer, writer.enter_shared_experts(x), cut);
+  return write_weighed(writer, writer.leave_tensor_parallel(parts), x);
+}
+
 }  // namespace
 
 ExpertLinears expert_linears(const LayerWriter& writer) {
@@ -203,12 +226,7 @@ TensorId write_gated(LayerWriter& writer, TensorId x, std::int64_t width, Role u
 }
 
 TensorId write_shared_experts(LayerWriter& writer, TensorId x, Cut cut) {
-  const Model& model = writer.model();
-  const TensorId shared =
-      write_gated(writer, x, model.experts.shared_width, Role::kSharedGateUp, Role::kSharedDown, cut);
-  if (!model.experts.shared_gate) return shared;
-  const Linear score{.role = Role::kSharedScore, .out = 1, .in = model.hidden, .high_precision = true};
-  return writer.gate(shared, writer.linear(x, score));
+  return write_weighed(writer, write_shared_mlp(writer, x, cut), x);
 }
 
 TensorId write_gate(LayerWriter& writer, TensorId x, std::int32_t route) {
@@ -241,7 +259,8 @@ TensorId write_dense_mlp(LayerWriter& writer, TensorId x) {
   return writer.add_block(x, result);
 }
 
-// The shared experts run while combine is under way; in the reverse pass, while its gradient is dispatched.
+// The shared experts run while combine is under way, what they read is gathered while dispatch is; in the
+// reverse pass they run while combine's gradient is dispatched.
 TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const RoutePtr& gathered) {
   const Model& model = writer.model();
   const MoeContext moe = context_of(writer.builder(), route, gathered);
@@ -250,8 +269,7 @@ TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const
   const Received received = write_dispatch(writer, normed, weights, moe);
   const TensorId tokens = write_experts(writer, received, moe);
   TensorId result = write_combine(writer, tokens, writer.rows(x), moe);
-  if (model.experts.shared_width > 0)
-    result = writer.add(result, write_shared_experts(writer, normed, Cut::kNone));
+  if (model.experts.shared_width > 0) result = writer.add(result, write_cut_shared_experts(writer, normed));
   writer.end_recompute();
   return writer.add_block(x, result);
 }
