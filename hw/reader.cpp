@@ -210,10 +210,10 @@ Time Reader::time(std::string_view key, std::optional<Time> otherwise) {
   return time_from_seconds(quantity(key, Dimension::kTime, kRepresentable));
 }
 
-Bytes Reader::bytes(std::string_view key, std::optional<Bytes> otherwise) {
+Bytes Reader::bytes(std::string_view key, std::optional<Bytes> otherwise, double low) {
   mark(key);
   if (otherwise && !has(key)) return *otherwise;
-  return {quantity(key, Dimension::kBytes, {.low = kAboveZero})};
+  return {quantity(key, Dimension::kBytes, {.low = low})};
 }
 
 ByteRate Reader::byte_rate(std::string_view key, std::optional<ByteRate> otherwise) {

@@ -59,7 +59,7 @@ class Reader {
   double quantity(std::string_view key, Dimension dimension, Range range,
                   std::optional<double> otherwise = {});
   Time time(std::string_view key, std::optional<Time> otherwise = {});               // >= 0
-  Bytes bytes(std::string_view key, std::optional<Bytes> otherwise = {});            // > 0
+  Bytes bytes(std::string_view key, std::optional<Bytes> otherwise = {}, double low = kAboveZero);
   ByteRate byte_rate(std::string_view key, std::optional<ByteRate> otherwise = {});  // > 0
 
   Reader object(std::string_view key);  // required object

@@ -355,7 +355,8 @@ TEST_CASE("options that would do nothing are refused") {
   refused("validate " + layer + " --fit-hosts", 2,
           layer + ": --fit-hosts: expected a table of measured servers, without --mapping");
   refused("validate table.csv --rows 0", 2, "--rows: expected a number above 0, found \"0\"");
-  CHECK(run_moebius("validate --recorded --json").exit_code == 2);
+  for (const char* more : {"--json", "--scenarios out"})
+    CHECK(run_moebius(std::string("validate --recorded ") + more).exit_code == 2);
   CHECK(run_moebius("validate " + layer + " --write " + kSource + "/README.md").exit_code == 2);
   refused("run " + layer + " --seed 9007199254740993", 2,
           "--seed: expected a whole number from 0 to 9007199254740992, found \"9007199254740993\"");

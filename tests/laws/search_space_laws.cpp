@@ -173,5 +173,26 @@ TEST_CASE("plans that a switch changes nothing of are searched by the one value 
              .empty());
 }
 
+// Where they share no experts nothing is sent, and nothing sorted for it.
+TEST_CASE("plans whose ranks share experts send tokens as the scenario's framework does") {
+  const Library library("");
+  Document base = training_problem(1);
+  set_at_pointer(base, "/plan/framework", "\"megatron-core\"");
+  for (const char* own : {"1", "4"}) {
+    set_at_pointer(base, "/plan/ep/degree", own);
+    const TrainingSpace space(base, library, training_space(1));
+    std::set<int> degrees;
+    for (const PlanGroup& group : space.groups()) {
+      const int bundle = space.legal_bundles(group.degrees)->front();
+      const Algorithm exchange = group.degrees.ep > 1 ? Algorithm::kLibrary : Algorithm::kAuto;
+      CHECK(space.plan_of(group.degrees, bundle).plan.exchange == exchange);
+      const Document plan = space.document(group.degrees, bundle);
+      CHECK(read_scenario(plan, library.hardware, library.models).plan.exchange == exchange);
+      degrees.insert(group.degrees.ep);
+    }
+    CHECK(degrees.contains(4));
+  }
+}
+
 }  // namespace
 }  // namespace moebius

@@ -182,7 +182,8 @@ void read_cache_keys(Section& cache, const Framework& framework, ServicePlan& se
   const Bytes runtime =
       section.bytes("runtime", framework.runtime.of(1),
                     "of a device, for a process's context and libraries; frameworks: and the buffers of its "
-                    "communicators where there are ranks beside it");
+                    "communicators where there are ranks beside it",
+                    0);
   if (section.given("runtime")) service.runtime = {runtime, Bytes{}};
   section.finish();
 }

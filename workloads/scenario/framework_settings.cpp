@@ -38,6 +38,17 @@ std::vector<Setting> framework_settings(std::string_view framework) {
   return framework_settings(parse_document(plan, "<framework>"), model);
 }
 
+std::optional<Algorithm> framework_exchange(Document document, const Model& model) {
+  if (model.experts.routed == 0) return {};
+  set_at_pointer(document, "/plan/ep/degree", "2");
+  const std::vector<Setting> settings = framework_settings(document, model);
+  const bool says = std::any_of(settings.begin(), settings.end(), [](const Setting& setting) {
+    return setting.pointer == "/plan/ep/dispatch";
+  });
+  if (!says) return {};
+  return read_plan(document, model).plan.exchange;
+}
+
 Document without_framework(Document document, const Model& model) {
   const std::vector<Setting> settings = framework_settings(document, model);
   if (settings.empty()) return document;

@@ -216,6 +216,22 @@ void show_share(Scenario& scenario) {
   said->value = alike ? fmt::format("{}", shares.front()) : "\"by pool\"";
 }
 
+// With the buffers of communicators, where a pool's engines have more than one device.
+void show_runtime(Scenario& scenario) {
+  const auto said =
+      std::find_if(scenario.settings.begin(), scenario.settings.end(),
+                   [](const Setting& setting) { return setting.pointer == "/plan/cache/hbm/runtime"; });
+  const std::vector<ServicePhase>& phases = scenario.service.phases;
+  if (said == scenario.settings.end() || said->given || phases.empty()) return;
+  const auto text = [&](const ServicePhase& phase) {
+    return fmt::format("\"{}\"", to_text(scenario.service.runtime.of(phase.plan.devices())));
+  };
+  const std::string first = text(phases.front());
+  const bool alike =
+      std::all_of(phases.begin(), phases.end(), [&](const ServicePhase& of) { return text(of) == first; });
+  said->value = alike ? first : "\"by pool\"";
+}
+
 void read_serving_plan(Section section, Scenario& scenario, const Catalog* catalog,
                        const ModelCatalog* models) {
   ServingPlan& plan = scenario.serving;
@@ -286,6 +302,7 @@ void read_serving_workload(Section section, Scenario& scenario) {
 void check_serving(Scenario& scenario, const Document& document) {
   set_phases(scenario, document);
   show_share(scenario);
+  show_runtime(scenario);
   show_captured(scenario);
   set_expert_slots(scenario, document);
   check_tiers(scenario, document);

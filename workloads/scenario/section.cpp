@@ -106,14 +106,15 @@ double Section::number(std::string_view key, Range range, std::optional<double> 
   return value;
 }
 
-Bytes Section::bytes(std::string_view key, std::optional<Bytes> otherwise, std::string_view help) {
+Bytes Section::bytes(std::string_view key, std::optional<Bytes> otherwise, std::string_view help,
+                     double low) {
   if (description_) {
     Description& form = describe(key, !otherwise, description_of("string", help));
     set_keyword(form.keywords, "examples", array_value({text_value("1 MiB"), text_value("80 GB")}));
     if (otherwise) set_keyword(form.keywords, "default", text_value(to_text(*otherwise)));
     return otherwise.value_or(Bytes{1});
   }
-  const Bytes value = reader_->bytes(key, otherwise);
+  const Bytes value = reader_->bytes(key, otherwise, low);
   note(key, json_string(to_text(value)));
   return value;
 }

@@ -43,7 +43,8 @@ class Section {
                        std::string_view help);
   int whole(std::string_view key, Range range, std::optional<std::int64_t> otherwise, std::string_view help);
   double number(std::string_view key, Range range, std::optional<double> otherwise, std::string_view help);
-  Bytes bytes(std::string_view key, std::optional<Bytes> otherwise, std::string_view help);
+  Bytes bytes(std::string_view key, std::optional<Bytes> otherwise, std::string_view help,
+              double low = kAboveZero);
   Time time(std::string_view key, std::optional<Time> otherwise, std::string_view help);
 
   // One of a few numbers.

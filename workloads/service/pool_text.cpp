@@ -60,6 +60,7 @@ std::string describe(const ServicePool& pool) {
       does(pool.phase.role), instances, instances == 1 ? "" : "s", plan.devices(),
       plan.devices() == 1 ? "" : "s", degrees(plan), grouped(plan.max_batch), plan.max_batch == 1 ? "" : "s");
   text += row(pool.drafter ? "weights, with those of guesses" : "weights", pool.weights, capacity);
+  if (pool.runtime.value > 0) text += row("a process without them", pool.runtime, capacity);
   text += row("the largest iteration", pool.work, capacity,
               fmt::format("of {} tokens", grouped(plan.token_budget)));
   Bytes cache{};
@@ -70,7 +71,7 @@ std::string describe(const ServicePool& pool) {
   const Bytes states = pool.state_bytes * pool.states;
   if (pool.states > 0)
     text += row("states of delta networks", states, capacity, fmt::format("of {} sequences", pool.states));
-  text += row("left", capacity - pool.weights - pool.work - cache - states, capacity,
+  text += row("left", capacity - pool.runtime - pool.weights - pool.work - cache - states, capacity,
               fmt::format("of {}", to_text(capacity)));
   if (plan.experts_apart())
     text += fmt::format("    experts apart: {} of weights on each of {} devices\n",

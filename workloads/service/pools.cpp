@@ -99,16 +99,18 @@ double share_of_page(const Model& stage, const PageParts& parts) {
   return std::max(of_windowed, of_whole) / stage.layers;
 }
 
-// They keep no cache: weights and the largest iteration have the whole device.
+// They keep no cache: weights and the largest iteration have all that a process leaves of the device.
 void place_experts(ServicePool& pool) {
   if (!pool.phase.plan.experts_apart()) return;
   const ClassMemory& memory = pool.job->memory->classes.back();
   const Pool& devices = pool.job->scenario.cluster->pools.back();
   pool.expert_weights = memory.at_peak[static_cast<int>(MemoryKind::kWeights)];
-  if (memory.peak > devices.accelerator.memory)
+  const Bytes capacity = devices.accelerator.memory;
+  if (memory.peak + pool.runtime > capacity)
     throw run_error(fmt::format(
-        "{}: experts and an iteration need {} on a device of pool \"{}\", which has {}",
-        pool.job->scenario.name, to_text(memory.peak), devices.name, to_text(devices.accelerator.memory)));
+        "{}: experts and an iteration need {} on a device of pool \"{}\", which has {}{}",
+        pool.job->scenario.name, to_text(memory.peak), devices.name, to_text(capacity),
+        pool.runtime.value > 0 ? fmt::format(", {} of it its process's", to_text(pool.runtime)) : ""));
 }
 
 // Of an encoder beside the language model, on every rank that computes prompts.
@@ -197,15 +199,16 @@ StageRoom room_of_stage(const ServicePool& pool, const Job& job, const ServicePl
   stage.work = memory.peak() - of_kind(memory, MemoryKind::kWeights) - of_kind(memory, MemoryKind::kCache);
   stage.work = std::max(stage.work, sampler_trial(job.scenario, service.sampler_bytes));
   const double part = share_of_device(pool, job, service);
-  const ServingPlan& plan = pool.phase.plan;
-  const Bytes runtime = service.runtime.of(plan.replicas() * plan.tp * plan.cp * plan.pp);
-  const Bytes share = (memory.capacity - (service.share_of == CacheShare::kUsed ? Bytes{} : runtime)) * part;
+  const Bytes runtime = pool.runtime;
+  const Bytes share = service.share_of == CacheShare::kUsed ? memory.capacity * part - runtime
+                                                            : (memory.capacity - runtime) * part;
   const Bytes room = cache_room(service.share_of, part, memory.capacity, runtime, stage.weights, stage.work);
   if (stage.page_bytes > room)
     throw run_error(fmt::format(
         "{}: {} of weights ({}) leave no room for a page of the cache in {} of a device of "
         "pool \"{}\"",
-        job.scenario.name, to_text(stage.weights), layout_text(pool.phase.plan), to_text(share), name));
+        job.scenario.name, to_text(stage.weights), layout_text(pool.phase.plan),
+        to_text(std::max(Bytes{}, share)), name));
   if (service.share_of == CacheShare::kHeld && share + stage.work > memory.capacity - runtime)
     throw run_error(
         fmt::format("{}: an iteration of {} tokens needs {} beside weights and cache, and a device "
@@ -223,6 +226,7 @@ StageRoom room_of_stage(const ServicePool& pool, const Job& job, const ServicePl
 
 // A sequence has as many pages on each stage, so that the one with least room has the say.
 void set_pages(ServicePool& pool, const ServicePlan& service) {
+  pool.runtime = service.runtime.of(pool.phase.plan.devices());
   std::vector<StageRoom> rooms{room_of_stage(pool, *pool.job, service)};
   for (const auto& job : pool.further) rooms.push_back(room_of_stage(pool, *job, service));
   const StageRoom& least = *std::min_element(rooms.begin(), rooms.end(),

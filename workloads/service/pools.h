@@ -22,6 +22,7 @@ struct ServicePool {
   std::int64_t pages = 0;        // of the cache of a replica
   Bytes weights = {};            // of the fullest device
   Bytes work = {};               // beside them, of the largest iteration
+  Bytes runtime = {};            // of each device, of a process without them
   Bytes page_bytes = {};         // on one device
   PageParts parts = {};          // of the layers that a page holds
   Bytes state_bytes = {};        // of a sequence beside its pages, on one device

@@ -1,4 +1,6 @@
 // How pools are laid out where a plan says less than both phases need.
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <catch2/catch.hpp>
 
@@ -234,6 +236,49 @@ TEST_CASE("an engine keeps something for each replica of attention and not for e
   CHECK(free * share < held + pool.page_bytes);
 }
 
+TEST_CASE("an engine keeps for graphs without an end what those of all that may run take") {
+  const auto captured = [](const char* most) {
+    const Scenario scenario = read("smoke/serve-apart.json", {{"/plan/framework", "\"sglang\""},
+                                                              {"/plan/cache", R"({"block_tokens": 64})"},
+                                                              {"/plan/decode/max_batch", "100"},
+                                                              {"/plan/scheduler/captured_most", most}});
+    return engine_size(scenario.service.phases.back().plan).captured;
+  };
+  CHECK(captured("0") == captured("100"));
+  CHECK(captured("0") == 100);
+  CHECK(captured("512") == 512);
+}
+
+TEST_CASE("devices of experts that stand apart hold a process, too") {
+  const auto pools = [](const char* runtime) {
+    return service_pools(read("smoke/serve-afd.json", {{"/plan/cache/hbm/runtime", runtime}}));
+  };
+  CHECK(pools("\"60 GB\"").front().runtime.value == 60e9);
+  CHECK_THROWS_WITH(pools("\"80 GB\""), Catch::Contains("experts and an iteration need ") &&
+                                            Catch::Contains(", 80 GB of it its process's"));
+}
+
+TEST_CASE("what a process holds is shown as it is counted, and may be nothing") {
+  const ChangedKeys sglang{{"/plan/decode/attention", R"({"dp": 8, "tp": 2})"},
+                           {"/plan/framework", "\"sglang\""}};
+  ChangedKeys nothing = sglang;
+  nothing.emplace_back("/plan/cache/hbm/runtime", "\"0 B\"");
+  const auto shown = [](const Scenario& scenario) {
+    return std::find_if(scenario.settings.begin(), scenario.settings.end(), [](const Setting& setting) {
+             return setting.pointer == "/plan/cache/hbm/runtime";
+           })->value;
+  };
+  const Scenario counted = read("smoke/serve-tiers.json", sglang);
+  const Scenario none = read("smoke/serve-tiers.json", nothing);
+  CHECK(shown(counted) == "\"2.58 GB\"");
+  CHECK(shown(none) == "\"0 B\"");
+  const auto text = [](const Scenario& scenario) {
+    return describe(service_pool(scenario, scenario.service.phases.front()));
+  };
+  CHECK_THAT(text(counted), Catch::Contains("a process without them"));
+  CHECK_THAT(text(none), !Catch::Contains("a process without them"));
+}
+
 TEST_CASE("neither weights nor cache have what a process and its communicators hold of a device") {
   const auto room = [](const ChangedKeys& changes) {
     const Scenario scenario = read("smoke/serve-tiers.json", changes);
@@ -241,8 +286,10 @@ TEST_CASE("neither weights nor cache have what a process and its communicators h
     return pool.page_bytes * static_cast<double>(pool.pages);
   };
   const auto taken = [&](const char* framework, const char* of) {
-    const ChangedKeys keys{
-        {"/plan/framework", framework}, {"/plan/cache/hbm/of", of}, {"/plan/cache/hbm/share", "0.8"}};
+    const ChangedKeys keys{{"/plan/decode/attention", R"({"dp": 8, "tp": 2})"},
+                           {"/plan/framework", framework},
+                           {"/plan/cache/hbm/of", of},
+                           {"/plan/cache/hbm/share", "0.8"}};
     ChangedKeys none = keys, gibibyte = keys;
     none.emplace_back("/plan/cache/hbm/runtime", "1 B");
     gibibyte.emplace_back("/plan/cache/hbm/runtime", "1 GiB");

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "small_job.h"
+#include "tests/unit/workloads/small_schedule.h"
 #include "workloads/schedule/executor.h"
 #include "workloads/schedule/recorder.h"
 #include "workloads/training/packing.h"
@@ -255,4 +256,24 @@ TEST_CASE("memory over time ends with what stays when every pass is done") {
   const std::size_t passes = report.classes[0].after_pass.size();
   CHECK(samples.size() == report.classes.size() * (1 + 2 * passes));
   CHECK(samples.back().value == report.classes.back().after_pass.back().value);
+}
+
+// Most of 64 tokens choose both experts of one rank. Rows of 64 bytes; as many are by expert before combine.
+TEST_CASE("rows that the library's all-to-all brings are held one for each expert of a token") {
+  Fragment fragment = small_fragment();
+  RouteSpec spec = small_route();
+  spec.popularity = {.kind = PopularityKind::kZipf, .exponent = 3};
+  spec.tokens = 64;
+  const auto route = std::make_shared<const Route>(spec);
+  const int received = route->max_received_tokens(), copies = route->max_rows_of_rank();
+  REQUIRE(received < copies);
+  fragment.routes = {route};
+  fragment.tensors[3].rows = received;
+  fragment.tensors[5].rows = copies;
+  const auto peak = [&](Algorithm algorithm) {
+    for (const int op : {1, 3}) fragment.ops[op].algorithm = algorithm;
+    const std::vector<MemoryPass> passes{{.fragment = &fragment, .microbatches = 1}};
+    return memory_of_passes(passes).peak.value;
+  };
+  CHECK(peak(Algorithm::kLibrary) - peak(Algorithm::kAuto) == (copies - received) * 64);
 }

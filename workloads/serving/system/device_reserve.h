@@ -31,9 +31,11 @@ struct EngineSize {
   int captured = 0;  // sequences of a replica at most; 0: captured_sequences()
 };
 
+// Graphs without an end go as far as sequences may, of which each stage has a part at a time.
 inline EngineSize engine_size(const ServingPlan& plan) {
-  return {plan.replicas(), plan.tp * plan.cp, plan.pp, plan.token_budget,
-          plan.captured == kAllCaptured ? 0 : plan.captured};
+  const int captured =
+      plan.captured == kAllCaptured ? std::max(1, plan.max_batch / plan.pp) : plan.captured;
+  return {plan.replicas(), plan.tp * plan.cp, plan.pp, plan.token_budget, captured};
 }
 
 // Of a replica, for which SGLang captures graphs by default on `devices` of a stage

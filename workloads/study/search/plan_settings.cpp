@@ -101,6 +101,12 @@ PipelineKind schedule_of(const std::string& json, const std::string& file) {
       fmt::format("{}: /plan/pp/schedule: expected one of {}, found {}", file, fmt::join(names, ", "), json));
 }
 
+void add_own(const Document& base, StudyAxis& axis) {
+  const std::string own = text_at(base, axis.pointer);
+  const bool known = std::find(axis.values.begin(), axis.values.end(), own) != axis.values.end();
+  if (!own.empty() && !known) axis.values.push_back(own);
+}
+
 std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<StudyAxis>& axes) {
   Document neutral = base;
   make_neutral(neutral);

@@ -19,6 +19,8 @@ std::vector<Assignment> degree_settings(const PlanDegrees& degrees, int nodes_pe
 PipelineKind schedule_of(const std::string& json, const std::string& file);
 std::string name_of(PipelineKind schedule);
 
+// As values of a bundle, where the scenario's own is not among them.
+void add_own(const Document& base, StudyAxis& axis);
 // Every combination of the axes' values that the reader takes with every degree 1. input_error when it takes
 // none, with what it says of the first.
 std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<StudyAxis>& axes);

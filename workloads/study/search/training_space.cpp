@@ -20,13 +20,7 @@
 namespace moebius {
 namespace {
 
-// As values of a bundle, where the scenario's own is not among them.
-std::vector<std::string> with_own(std::vector<std::string> values, const Document& base,
-                                  const std::string& pointer) {
-  const std::string own = text_at(base, pointer);
-  if (!own.empty() && std::find(values.begin(), values.end(), own) == values.end()) values.push_back(own);
-  return values;
-}
+constexpr const char* kDispatchKey = "/plan/ep/dispatch";
 
 }  // namespace
 
@@ -41,6 +35,7 @@ TrainingSpace::TrainingSpace(Document base, const Library& library, const SpaceF
     : base_(std::move(base)),
       scenario_(read_scenario(base_, library.hardware, library.models)),
       given_(given) {
+  if (!given.touches(kDispatchKey)) exchange_ = framework_exchange(base_, scenario_.model);
   base_ = without_framework(std::move(base_), scenario_.model);
   devices_ = static_cast<int>(devices_for_ranks(scenario_));
   node_ = scenario_.cluster->pools.front().node.accelerators;
@@ -120,7 +115,7 @@ void TrainingSpace::read_bundles(const SpaceFile& given) {
   if (scenario_.model.experts.routed == 0) std::erase_if(axes, exchanges);  // there are none
   std::set<std::string> switches{"/plan/overlap/dispatch_combine"};
   for (const StudyAxis& axis : axes) switches.insert(axis.pointer);
-  for (StudyAxis& axis : axes) axis.values = with_own(std::move(axis.values), base_, axis.pointer);
+  for (StudyAxis& axis : axes) add_own(base_, axis);
   std::erase_if(axes, [&](const StudyAxis& axis) { return given.touches(axis.pointer); });
   for (const StudyAxis& axis : given.axes) {
     if (is_degree(axis.pointer)) continue;
@@ -194,6 +189,7 @@ void TrainingSpace::set_degrees(const PlanDegrees& d, TrainingPlan& plan) const 
   plan.schedule = d.schedule;
   plan.chunks = d.chunks;
   plan.ep = d.ep;
+  if (exchange_) plan.exchange = d.ep > 1 ? *exchange_ : Algorithm::kAuto;
   plan.nodes_per_token = nodes_per_token(d);
   plan.cp = d.cp;
   plan.context = d.cp > 1 ? scenario_.plan.context : ContextKind::kAllGather;
@@ -394,7 +390,10 @@ std::string TrainingSpace::given_text(int bundle) const {
 }
 
 Document TrainingSpace::document(const PlanDegrees& degrees, int bundle) const {
-  return changed(base_, settings(degrees, bundle));
+  std::vector<Assignment> all = settings(degrees, bundle);
+  const Algorithm exchange = degrees.ep > 1 ? exchange_.value_or(Algorithm::kAuto) : Algorithm::kAuto;
+  if (exchange_) all.push_back({kDispatchKey, fmt::format("\"{}\"", dispatch_name(exchange))});
+  return changed(base_, all);
 }
 
 }  // namespace moebius

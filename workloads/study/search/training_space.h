@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -114,6 +115,7 @@ class TrainingSpace {
 
   Document base_;
   Scenario scenario_;  // as the base says
+  std::optional<Algorithm> exchange_;  // of plans with experts on other ranks, which the base does not say
   SpaceFile given_;
   std::vector<std::string> shown_;  // pointers of given_text()
   int devices_ = 0, node_ = 1;

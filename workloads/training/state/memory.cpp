@@ -27,6 +27,32 @@ RowsOf rows_by_route(const Tensor& tensor, const Route& route) {
   return tensor.rows == route.max_received_tokens() ? RowsOf::kReceived : RowsOf::kAll;
 }
 
+// Rows that come from other ranks or go back to them, as those sent them.
+bool is_exchanged(const Op& op, int operand) {
+  switch (op.kind) {
+    case OpKind::kDispatch:
+      return operand == op.num_inputs;
+    case OpKind::kCombine:
+    case OpKind::kPermute:
+    case OpKind::kUnpermuteGrad:
+      return operand == 0;
+    case OpKind::kUnpermute:
+    case OpKind::kPermuteGrad:
+      return operand == op.num_inputs;
+    default:
+      return false;
+  }
+}
+
+// The library's all-to-all sends a row for each expert of a token, so that what came is as many as copies by
+// expert, which are sorted into another buffer.
+bool sends_copies(const Fragment& fragment) {
+  return std::any_of(fragment.ops.begin(), fragment.ops.end(), [](const Op& op) {
+    const bool routed = op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine;
+    return routed && op.algorithm == Algorithm::kLibrary;
+  });
+}
+
 // A fragment as all members see it.
 struct KnownFragment {
   std::vector<Use> uses;       // by tensor
@@ -36,6 +62,7 @@ struct KnownFragment {
 
 std::vector<Use> uses_of(const Fragment& fragment, bool by_route) {
   std::vector<Use> uses(fragment.tensors.size());
+  const bool copies = sends_copies(fragment);
   for (std::size_t i = 0; i < fragment.ops.size(); ++i) {
     const Op& op = fragment.ops[i];
     for (int j = 0; j < op.num_inputs + op.num_outputs; ++j) {
@@ -43,10 +70,13 @@ std::vector<Use> uses_of(const Fragment& fragment, bool by_route) {
       Use& use = uses[tensor];
       if (use.first < 0) use.first = static_cast<std::int32_t>(i);
       use.last = static_cast<std::int32_t>(i);
-      if (!by_route || op.route < 0 || use.rows != RowsOf::kAll) continue;
+      if (op.route < 0 || fragment.tensors[tensor].scope == Scope::kRank) continue;
+      const bool exchanged = copies && is_exchanged(op, j) && fragment.tensors[tensor].rows > 0;
+      if (!exchanged && (!by_route || use.rows != RowsOf::kAll)) continue;
       use.route = op.route;
       use.second = op.second;
-      use.rows = rows_by_route(fragment.tensors[tensor], *fragment.routes[op.route]);
+      use.rows = exchanged ? RowsOf::kCopies
+                           : rows_by_route(fragment.tensors[tensor], *fragment.routes[op.route]);
     }
   }
   return uses;

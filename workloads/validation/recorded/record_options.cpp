@@ -52,8 +52,10 @@ std::string way_up(const std::string& page) {
 }  // namespace
 
 CommandOptions record_options(RecordOptions& options) {
-  return {{"--record", &options.record,
-           "a file that keeps the errors of this run: workloads/accuracy/record.json is built in"},
+  return {{.name = "--record",
+           .target = &options.record,
+           .help = "a file that keeps the errors of this run: workloads/accuracy/record.json is built in",
+           .excludes = {"--fit-hosts", "--scenarios"}},
           {.name = "--from",
            .target = &options.from,
            .help = "keeps those of kernels and, of the tables in this directory, of collectives, too",
@@ -62,11 +64,13 @@ CommandOptions record_options(RecordOptions& options) {
           {.name = "--recorded",
            .target = &options.recorded,
            .help = "run nothing: errors by class of the built-in record, and whether its intervals hold",
-           .excludes = {"PATH", "--mapping", "--json", "--markdown", "--rows", "--fit-hosts"}},
+           .excludes = {"PATH", "--mapping", "--json", "--markdown", "--rows", "--fit-hosts",
+                        "--scenarios"}},
           {.name = "--write",
            .target = &options.write,
            .help = "run nothing: write the record (built in, or --record FILE) into the section of a README",
-           .excludes = {"PATH", "--mapping", "--json", "--markdown", "--rows", "--fit-hosts"}}};
+           .excludes = {"PATH", "--mapping", "--json", "--markdown", "--rows", "--fit-hosts",
+                        "--scenarios"}}};
 }
 
 std::string shown_record(const RecordOptions& options) {
