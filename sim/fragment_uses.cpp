@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
-#include "workloads/cost/host_calls.h"
+#include "sim/launches.h"
 #include "workloads/schedule/work.h"
 
 namespace moebius {
@@ -79,7 +79,7 @@ std::unique_ptr<FragmentUse> FragmentUses::prepare(const FragmentPtr& fragment) 
     const Op& op = fragment->ops[i];
     use->lane_ops[static_cast<int>(op.lane)].push_back(static_cast<std::int32_t>(i));
     use->ops.push_back({op.units, op.lane, is_communication(op.kind), op.lane == Lane::kLoader,
-                        fragment->launch == LaunchMode::kEager && host_reads_counts(op)});
+                        Launches::reads_counts(*fragment, i)});
   }
   link_successors(*fragment, *use);
   use->pool_costs.resize(cluster_.pools.size());

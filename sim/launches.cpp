@@ -16,19 +16,43 @@ bool is_call(const Op& op) {
   return op.lane != Lane::kLoader && !op.fused;
 }
 
+// One that the host makes for op `index`: for a graph at its first op.
+bool calls_for(const Fragment& fragment, std::size_t index) {
+  const std::int32_t graph = fragment.graph_of(index);
+  return graph < 0 ? is_call(fragment.ops[index]) : graph == static_cast<std::int32_t>(index);
+}
+
+double eager_calls(const Fragment& fragment, std::size_t index) {
+  const bool prepared = !fragment.captured.empty() && fragment.captured[index].prepared;
+  return prepared ? prepared_calls(fragment.ops[index]) : host_calls(fragment.ops[index]);
+}
+
 }  // namespace
 
-int Launches::launches_of(const Fragment& fragment, const Op& op) {
+int Launches::launches_of(const Fragment& fragment, std::size_t op) {
   switch (fragment.launch) {
     case LaunchMode::kHidden:
     case LaunchMode::kGraph:
       return 0;
     case LaunchMode::kKernel:
-      return is_kernel(op) ? 1 : 0;
+      return fragment.graph_of(op) >= 0 || is_kernel(fragment.ops[op]) ? 1 : 0;
     case LaunchMode::kEager:
-      return is_call(op) ? 1 : 0;
+      return is_call(fragment.ops[op]) ? 1 : 0;
   }
   return 0;
+}
+
+bool Launches::reads_counts(const Fragment& fragment, std::size_t op) {
+  return fragment.launch == LaunchMode::kEager && fragment.graph_of(op) < 0 &&
+         host_reads_counts(fragment.ops[op]);
+}
+
+// Of op `index`, or of the graph that begins with it.
+Time Launches::time_of(const Fragment& fragment, std::size_t index) const {
+  if (fragment.graph_of(index) >= 0) return launch_ + kKernelInGraph * fragment.captured[index].kernels;
+  const double calls = fragment.launch == LaunchMode::kEager ? eager_calls(fragment, index)
+                                                             : kernel_calls(fragment, fragment.ops[index]);
+  return {static_cast<std::int64_t>(calls * static_cast<double>(launch_.ns))};
 }
 
 void Launches::add(const Fragment& fragment, int rank_class, std::int32_t slot, Time now) {
@@ -40,10 +64,8 @@ void Launches::add(const Fragment& fragment, int rank_class, std::int32_t slot, 
       return push(host, {slot, -1}, launch_, now);
     case LaunchMode::kKernel:
       for (std::size_t op = 0; op < fragment.ops.size(); ++op) {
-        if (!is_kernel(fragment.ops[op])) continue;
-        const double calls = kernel_calls(fragment, fragment.ops[op]) * static_cast<double>(launch_.ns);
-        const Time launches{static_cast<std::int64_t>(calls)};
-        push(host, {slot, static_cast<std::int32_t>(op)}, launches, now);
+        if (fragment.graph_of(op) >= 0 ? !calls_for(fragment, op) : !is_kernel(fragment.ops[op])) continue;
+        push(host, {slot, static_cast<std::int32_t>(op)}, time_of(fragment, op), now);
       }
       return;
     case LaunchMode::kEager:
@@ -69,18 +91,18 @@ void Launches::go_on(int rank_class, Time now) {
   Host& host = hosts_[rank_class];
   while (!host.eager.empty()) {
     Eager& eager = host.eager.front();
-    const std::vector<Op>& ops = eager.fragment->ops;
-    while (eager.next < static_cast<std::int32_t>(ops.size()) && !is_call(ops[eager.next])) ++eager.next;
-    if (eager.next == static_cast<std::int32_t>(ops.size())) {
+    const Fragment& fragment = *eager.fragment;
+    const auto end = static_cast<std::int32_t>(fragment.ops.size());
+    while (eager.next < end && !calls_for(fragment, eager.next)) ++eager.next;
+    if (eager.next == end) {
       class_of_slot_[eager.slot] = -1;
       host.eager.pop_front();
       continue;
     }
-    const Op& op = ops[eager.next];
-    if (host_reads_counts(op) && eager.reached != eager.next) return;
+    if (reads_counts(fragment, eager.next) && eager.reached != eager.next) return;
     host.launching = true;
-    const double calls = host_calls(op) * static_cast<double>(launch_.ns);
-    return push(host, {eager.slot, eager.next++}, Time{static_cast<std::int64_t>(calls)}, now);
+    const Launched launched{eager.slot, eager.next++};
+    return push(host, launched, time_of(fragment, launched.op), now);
   }
 }
 

@@ -1,6 +1,7 @@
 // Kernels that the host has to launch, one after the other: what is not launched yet cannot start.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -12,19 +13,22 @@ namespace moebius {
 
 // The host launches the submissions of a class in order, as early as they come; it does not wait for the
 // device before it goes on, but (LaunchMode::kEager) where it reads what the device found. Copy engines and
-// message rings need no launch, but a framework's call.
+// message rings need no launch, but a framework's call. What is captured in a graph (Fragment::captured) is
+// launched with the graph's first op.
 class Launches {
  public:
   struct Launched {
     std::int32_t slot = 0;  // as given to add()
-    std::int32_t op = -1;   // -1: the whole fragment
+    std::int32_t op = -1;   // with it all of the graph that begins there; -1: the whole fragment
   };
 
   // `launch`: of one kernel, or of one captured graph; of a framework's host one call (host_calls.h).
   Launches(std::size_t classes, Time launch) : launch_(launch), hosts_(classes) {}
 
   // How many of the fragment's launches op `op` waits for.
-  static int launches_of(const Fragment& fragment, const Op& op);
+  static int launches_of(const Fragment& fragment, std::size_t op);
+  // Whether the host launches op `op` only once the device has come to it.
+  static bool reads_counts(const Fragment& fragment, std::size_t op);
 
   // `fragment` stays, and `slot` is its own, until its last launch has ended.
   void add(const Fragment& fragment, int rank_class, std::int32_t slot, Time now);
@@ -46,6 +50,7 @@ class Launches {
     bool launching = false;
   };
 
+  Time time_of(const Fragment& fragment, std::size_t index) const;
   void push(Host& host, Launched launched, Time launch, Time now);
   void go_on(int rank_class, Time now);
 

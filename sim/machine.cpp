@@ -110,20 +110,24 @@ void Machine::wait_for_launches(std::int32_t rank_class, std::int32_t slot) {
   const Fragment& fragment = *live.use->fragment;
   if (fragment.launch == LaunchMode::kGraph) ++live.waits_for;
   for (std::size_t op = 0; op < fragment.ops.size(); ++op)
-    live.dependencies[op] += Launches::launches_of(fragment, fragment.ops[op]);
+    live.dependencies[op] += Launches::launches_of(fragment, op);
   launches_.add(fragment, rank_class, slot, now_);
 }
 
-// A launch ends like what an op waits for, or like a submission that all its ops wait for.
+// A launch ends like what an op waits for, all ops of its graph, or like a submission that all its ops wait
+// for.
 void Machine::launch(const Launches::Launched& launched) {
   Live& live = live_[launched.slot];
   if (launched.op < 0) {
     if (--live.waits_for == 0) wake_class(live.rank_class);
     return;
   }
-  live.ops[launched.op].ready = now_;
-  if (--live.dependencies[launched.op] == 0)
-    offer(live.rank_class * kNumLanes + static_cast<int>(live.use->fragment->ops[launched.op].lane));
+  const Fragment& fragment = *live.use->fragment;
+  for (std::int32_t op = launched.op; op >= 0; op = fragment.next_in_graph(op)) {
+    live.ops[op].ready = now_;
+    if (--live.dependencies[op] == 0)
+      offer(live.rank_class * kNumLanes + static_cast<int>(fragment.ops[op].lane));
+  }
 }
 
 void Machine::wake_class(std::int32_t rank_class) {

@@ -68,6 +68,43 @@ TEST_CASE("what runs operation by operation is fused with nothing") {
                             {"/plan/precision/fused_quantise", "false"}}) == "");
 }
 
+TEST_CASE("modules that are captured are names of what the model has and graphs can hold") {
+  const auto refused = [](const char* file, const char* modules,
+                          std::vector<std::pair<const char*, const char*>> more = {}) {
+    more.emplace_back("/plan/launch", "eager");
+    more.emplace_back("/plan/captured", modules);
+    return refusal(file, more);
+  };
+  const std::string at = "s.json: --set /plan/captured: ";
+  const char *dense = "validate/modellink/llama2-7b.json",
+             *routed = "validate/megatron-bridge/qwen3-30b-h100-fp8.json";
+  CHECK(refused(routed, R"(["attn", "moe_router", "moe_preprocess"])") == "");
+  CHECK(refused(routed, "[]") == "");
+  CHECK(refused(routed, R"(["attn", "moe"])", {{"/plan/ep/capacity", "1.25"}}) == "");
+  CHECK(refused(dense, R"(["attn", "mlp"])") == "");
+  CHECK_THAT(refused(routed, R"(["mamba"])"),
+             Catch::StartsWith(at + R"(expected names out of "attn", "mlp", "moe", "moe_router", )"
+                                    R"("moe_preprocess", found "mamba")"));
+  CHECK(refused(routed, R"(["attn", "attn"])") == at + R"(expected different names, found "attn" twice)");
+  CHECK(refused(routed, R"(["mlp"])") ==
+        at + "modules are captured of layers without experts, of which qwen3-30b-a3b has none");
+  CHECK(refused(dense, R"(["moe_router"])") ==
+        at + "modules are captured of layers with experts, of which llama-2-7b has none");
+  CHECK(refused(routed, R"(["moe_preprocess"])") ==
+        at + R"("moe_preprocess" goes with "moe_router", found it without)");
+  CHECK(refused(routed, R"(["moe", "moe_router"])", {{"/plan/ep/capacity", "1.25"}}) ==
+        at + R"("moe" has "moe_router" and "moe_preprocess" in it: expected it alone or those)");
+  CHECK(refused(routed, R"(["moe"])") ==
+        at + R"(rows of experts are not known beforehand: "moe" needs a limit in /plan/ep/capacity, )"
+             "found 0");
+  CHECK(refused(routed, R"(["attn"])", {{"/plan/recompute", R"({"policy": "full"})"}}) ==
+        at + "layers that run again as a whole are in no graph of a module: expected /plan/recompute/policy "
+             R"("none" or "selective")");
+  for (const std::string launch : {"hidden", "graph"})
+    CHECK(refusal(routed, {{"/plan/launch", launch.c_str()}, {"/plan/captured", R"(["attn"])"}}) ==
+          at + R"(graphs of modules are for launch "kernel" or "eager", found ")" + launch + "\"");
+}
+
 // The sentence with which measured kernels are refused; empty when they are there.
 static std::string refused_kernels(const char* json) {
   Document document = base(kTraining);

@@ -145,3 +145,78 @@ TEST_CASE("a host that reads counts launches a dispatch only after what finds th
   CHECK(seconds_of(exchange(LaunchMode::kEager, true), call) ==
         Approx(hidden + call.seconds() + calls).epsilon(1e-6));
 }
+
+namespace {
+
+// A chain as above, cut into graphs of so many kernels each; 0: one that is launched by itself.
+FragmentPtr captured_chain(LaunchMode mode, const std::vector<int>& graphs) {
+  Fragment fragment = *chain(1, mode);
+  fragment.ops.clear();
+  for (const int kernels : graphs) {
+    const auto first = static_cast<std::int32_t>(fragment.ops.size());
+    for (int i = 0; i < std::max(1, kernels); ++i) {
+      Op op = compute_op(OpKind::kAdd);
+      op.shape = {.m = 1, .n = 1};
+      fragment.ops.push_back(op);
+      Captured& captured = fragment.captured.emplace_back();
+      if (kernels > 0) captured.first = first;
+    }
+    fragment.captured[first].kernels = kernels;
+  }
+  link_graphs(fragment.captured);
+  return freeze(std::move(fragment));
+}
+
+FragmentPtr captured_exchange(const std::vector<Captured>& captured) {
+  Fragment fragment = *exchange(LaunchMode::kEager, true);
+  fragment.captured = captured;
+  link_graphs(fragment.captured);
+  return freeze(std::move(fragment));
+}
+
+}  // namespace
+
+// A graph takes 1 ns more for each of its kernels, 2 us each. One of all: as that of a pass. Of two, the host
+// is ahead of the device; where each is shorter than its launch, it is not.
+TEST_CASE("a chain in graphs takes what it takes in one, but for the launches that are seen") {
+  const Time call{5'000};
+  const double whole = seconds_of({chain(50, LaunchMode::kGraph)}, call);
+  for (const LaunchMode mode : {LaunchMode::kEager, LaunchMode::kKernel}) {
+    CHECK(seconds_of({captured_chain(mode, {50})}, call) == Approx(whole + 50e-9).epsilon(1e-6));
+    CHECK(seconds_of({captured_chain(mode, {25, 25})}, call) == Approx(whole + 25e-9).epsilon(1e-6));
+    CHECK(seconds_of({captured_chain(mode, std::vector<int>(50, 1))}, call) ==
+          Approx(50 * 5.001e-6 + kKernel).epsilon(1e-6));
+    CHECK(seconds_of({captured_chain(mode, std::vector<int>(50, 0))}, call) ==
+          Approx(seconds_of({chain(50, mode)}, call)).epsilon(1e-9));
+  }
+}
+
+// Ten calls, a graph of 20 kernels, 20 calls.
+TEST_CASE("a graph amid kernels that are launched one by one is one launch among theirs") {
+  std::vector<int> parts(31, 0);
+  parts[10] = 20;
+  for (const LaunchMode mode : {LaunchMode::kEager, LaunchMode::kKernel})
+    CHECK(seconds_of({captured_chain(mode, parts)}, Time{5'000}) ==
+          Approx(31 * 5e-6 + 20e-9 + kKernel).epsilon(1e-6));
+}
+
+// As the law above, of the messages alone.
+TEST_CASE("a dispatch whose preparation is captured leaves the host its messages") {
+  const Time call{1'000};
+  const double hidden = seconds_of(exchange(LaunchMode::kHidden, true), call);
+  const Op dispatch = communication_op(OpKind::kDispatch, 1);
+  CHECK(prepared_calls(dispatch) < host_calls(dispatch));
+  std::vector<Captured> prepared(3);
+  prepared[1].prepared = true;
+  CHECK(seconds_of(captured_exchange(prepared), call) ==
+        Approx(hidden + (1 + prepared_calls(dispatch)) * call.seconds()).epsilon(1e-6));
+}
+
+TEST_CASE("a host reads nothing amid a graph") {
+  const Time call{1'000};
+  std::vector<Captured> all(3);
+  for (Captured& op : all) op.first = 0;
+  all[0].kernels = 3;
+  CHECK(seconds_of(captured_exchange(all), call) ==
+        Approx(seconds_of(exchange(LaunchMode::kHidden, true), call) + 1.003e-6).epsilon(1e-6));
+}

@@ -54,8 +54,23 @@ class Collector {
     add(plan_.tp > 1 && plan_.tp_chunks == 0, "tensor-parallel communication beside its GEMM", pieces);
     add(plan_.fusions.size() < 3, "sums, norms, rotations and gates fused",
         {R"(/plan/fusion=["residual", "rotary", "router"])"});
-    add(plan_.launch == LaunchMode::kKernel || plan_.launch == LaunchMode::kEager,
-        "passes captured as graphs", {"/plan/launch=graph"});
+    graphs();
+  }
+
+  // Pass-wide ones stand for themselves; without, what does not depend on how tokens choose.
+  void graphs() {
+    if (plan_.launch != LaunchMode::kKernel && plan_.launch != LaunchMode::kEager) return;
+    std::vector<std::string> passes{"/plan/launch=graph"};
+    if (!plan_.captured.empty()) passes.insert(passes.begin(), "/plan/captured=[]");
+    add(true, "passes captured as graphs", passes);
+    const bool again =
+        plan_.recompute == RecomputePolicy::kFull || plan_.recompute == RecomputePolicy::kHybrid;
+    const int routed = scenario_.model.num_moe_layers();
+    std::string modules = R"("attn")";
+    if (routed < scenario_.model.layers) modules += R"(, "mlp")";
+    if (routed > 0) modules += R"(, "moe_router", "moe_preprocess")";
+    add(plan_.captured.empty() && !again, "modules of fixed sizes captured as graphs",
+        {fmt::format("/plan/captured=[{}]", modules)});
   }
 
   // What software before fused kernels did, all at once.

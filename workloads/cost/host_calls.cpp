@@ -27,10 +27,17 @@ double of_experts(const Op& op, double calls) {
          ((op.shape.heads > 0 ? kExpertOfLoop : calls) + (biased ? kInBias * kElementary : 0));
 }
 
+bool goes_apart(const Op& op) {
+  return op.kind == OpKind::kDispatch && op.algorithm == Algorithm::kLibrary;
+}
+
 // Tokens and their weights travel apart by the library's all-to-all.
+double of_messages(const Op& op) {
+  return (goes_apart(op) ? 2 : 1) * kCollective;
+}
+
 double of_exchange(const Op& op) {
-  const bool apart = op.kind == OpKind::kDispatch && op.algorithm == Algorithm::kLibrary;
-  return (apart ? 2 : 1) * kCollective + (kInExchange + (apart ? kInLibraryDispatch : 0)) * kElementary;
+  return of_messages(op) + (kInExchange + (goes_apart(op) ? kInLibraryDispatch : 0)) * kElementary;
 }
 
 }  // namespace
@@ -121,6 +128,14 @@ double kernel_calls(const Fragment& fragment, const Op& op) {
       op.role == Role::kExperts || op.role == Role::kExpertGateUp || op.role == Role::kExpertDown;
   const bool within = fragment.one_expert_call && of_experts && !is_communication(op.kind);
   return kernels_of(op) * (within && op.kind != OpKind::kPermute ? kWithinCall : 1);
+}
+
+bool travels_with_weights(const Op& op) {
+  return (op.kind == OpKind::kDispatch || op.kind == OpKind::kCombine) && op.num_inputs == 2;
+}
+
+double prepared_calls(const Op& op) {
+  return of_messages(op);
 }
 
 bool host_reads_counts(const Op& op) {

@@ -21,7 +21,8 @@
 //   17 with DeepEP: Megatron-LM, docs/discussions/deepseek-v3-gb200-optimization), which is two collectives;
 //   permutations 5;
 // - the delta rule in chunks: its 9 kernels (cost/delta_rule_model.cpp), a call each;
-// - all else: one.
+// - all else: one, as fused operations under a Python autograd.Function are: of 13 tensors it takes 17 us
+//   beside the 3 us of its operation, 5 to 8 us on an H200's host (pytorch issue 189573, 2026-07).
 #pragma once
 
 #include "workloads/schedule/fragment.h"
@@ -29,6 +30,17 @@
 namespace moebius {
 
 double host_calls(const Op& op);
+
+// Dispatch and combine of tokens that take their weights along: dispatch forward, and the way back of it.
+bool travels_with_weights(const Op& op);
+// The same of one of these whose preparation is captured (Captured::prepared): of its messages alone.
+double prepared_calls(const Op& op);
+
+// What the driver takes on the host for each kernel of a graph that has been launched before, beside the
+// launch itself: 1 ns where kernels follow each other (NVIDIA, "Constant Time Launch for Straight-Line CUDA
+// Graphs", 2024-09-11, CUDA 12.6 on a Xeon Silver 4208: 2.5 us and some 1 ns a node from ten nodes on; 11.8
+// took 2 us and 200 ns a node). Graphs of whole passes leave it out: a thousandth of what their kernels take.
+inline constexpr Time kKernelInGraph{1};
 
 // Kernels that an op is on a device, which a host launches one by one: one, but for the delta rule in chunks.
 inline constexpr int kChunkedDeltaKernels = 9;  // cost/delta_rule_model.cpp

@@ -19,6 +19,7 @@ class IdleKeys {
     if (plan_.zero < 2 && !plan_.overlap_weights && !plan_.offload.any()) of_layers_in_turn();
     if (!training_.forward_only && model_.experts.routed > 0) of_recomputed_ops();
     if (!training_.forward_only && !model_.trains_qkv_bias()) of_biases();
+    of_captured();
   }
 
  private:
@@ -59,6 +60,17 @@ class IdleKeys {
     require(plan_.biases == BiasKernels::kFused, "/plan/biases",
             "queries, keys and values of {} have no biases: expected \"fused\", found \"{}\"", model_.id,
             plan_.biases == BiasKernels::kApart ? "apart" : "summed-apart");
+  }
+
+  void of_captured() const {
+    const int routed = model_.num_moe_layers();
+    for (const GraphModule module : plan_.captured) {
+      const bool dense = module == GraphModule::kMlp;
+      if (module == GraphModule::kAttention) continue;
+      require((dense ? model_.layers - routed : routed) > 0, "/plan/captured",
+              "modules are captured of layers {} experts, of which {} has none", dense ? "without" : "with",
+              model_.id);
+    }
   }
 
   void of_layers_in_turn() const {

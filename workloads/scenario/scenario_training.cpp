@@ -3,6 +3,8 @@
 #include <array>
 #include <filesystem>
 
+#include <fmt/format.h>
+
 #include "workloads/scenario/input_keys.h"
 #include "workloads/scenario/placement_keys.h"
 #include "workloads/scenario/plan_state_keys.h"
@@ -99,6 +101,15 @@ constexpr std::array kLaunchModes{
                       "/cluster/launch is what it takes for one plain operation"},
 };
 
+constexpr std::array kGraphModules{
+    Named<GraphModule>{"attn", GraphModule::kAttention, "attention with its norm"},
+    Named<GraphModule>{"mlp", GraphModule::kMlp, "dense feed-forward layers with their norm"},
+    Named<GraphModule>{"moe", GraphModule::kMoe, "all of a mixture of experts, whose capacity is limited"},
+    Named<GraphModule>{"moe_router", GraphModule::kMoeRouter, "its norm, its router and shared experts"},
+    Named<GraphModule>{"moe_preprocess", GraphModule::kMoePreprocess,
+                       "what stands around the messages that bring tokens to experts"},
+};
+
 constexpr std::array kContexts{
     Named<ContextKind>{"all-gather", ContextKind::kAllGather,
                        "keys and values of all are gathered before attention"},
@@ -112,6 +123,35 @@ constexpr Range kDegree{1, 1 << 20};
 
 int degree(Section& section, std::string_view key, int otherwise, std::string_view help) {
   return static_cast<int>(section.integer(key, kDegree, otherwise, help));
+}
+
+bool captures(const TrainingPlan& plan, GraphModule module) {
+  return std::find(plan.captured.begin(), plan.captured.end(), module) != plan.captured.end();
+}
+
+// As Megatron-Core refuses them (core/transformer/transformer_config.py).
+void read_captured(Section& section, TrainingPlan& plan) {
+  plan.captured = section.choices<GraphModule>(
+      "captured", kGraphModules,
+      "modules of a layer that are launched as one graph a layer, microbatch and direction, with launch "
+      "\"kernel\" or \"eager\" of all else");
+  if (plan.captured.empty()) return;
+  const Place place = section.place_of("captured");
+  if (plan.launch != LaunchMode::kKernel && plan.launch != LaunchMode::kEager)
+    place.fail(fmt::format("graphs of modules are for launch \"kernel\" or \"eager\", found \"{}\"",
+                           to_string(plan.launch)));
+  const bool whole = captures(plan, GraphModule::kMoe), router = captures(plan, GraphModule::kMoeRouter),
+             prepares = captures(plan, GraphModule::kMoePreprocess);
+  if (whole && (router || prepares))
+    place.fail("\"moe\" has \"moe_router\" and \"moe_preprocess\" in it: expected it alone or those");
+  if (prepares && !router) place.fail("\"moe_preprocess\" goes with \"moe_router\", found it without");
+  if (whole && plan.capacity == 0)
+    place.fail(
+        "rows of experts are not known beforehand: \"moe\" needs a limit in /plan/ep/capacity, found 0");
+  if (plan.recompute == RecomputePolicy::kFull || plan.recompute == RecomputePolicy::kHybrid)
+    place.fail(
+        "layers that run again as a whole are in no graph of a module: expected /plan/recompute/policy "
+        "\"none\" or \"selective\"");
 }
 
 void read_tensor_overlap(Section& section, TrainingPlan& plan) {
@@ -268,6 +308,7 @@ void read_training_plan(Section section, Scenario& scenario) {
   plan.launch =
       section.choice<LaunchMode>("launch", kLaunchModes, plan.launch,
                                  "how the host launches kernels; how long one takes: /cluster/launch");
+  read_captured(section, plan);
   read_placement(section.object("placement", false, "on which devices ranks stand"), scenario);
   plan.fold = section.boolean("fold", true, "simulate one rank of each class of ranks that do the same");
   scenario.enforce_memory = section.choice<bool>("memory", kMemoryRules, true, "when a step does not fit");

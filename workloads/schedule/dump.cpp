@@ -154,6 +154,8 @@ void put_op(Line& line, const Fragment& fragment, std::size_t index) {
   line.field_unless(-1, "route", op.route);
   line.field_unless(-1, "batch", op.batch);
   if (op.fused) line.put(" fused");
+  if (fragment.graph_of(index) >= 0) line.put(" graph={}", fragment.graph_of(index));
+  if (!fragment.captured.empty() && fragment.captured[index].prepared) line.put(" prepared");
   if (is_communication(op.kind)) put_communication(line, op);
   put_operands(line, fragment, "in", op.first_tensor, op.num_inputs);
   put_operands(line, fragment, "out", op.first_tensor + op.num_inputs, op.num_outputs);

@@ -96,6 +96,7 @@ std::uint64_t content_hash(const Fragment& fragment) {
   hash.add(std::string_view(fragment.name)).add(fragment.phase);
   if (fragment.launch != LaunchMode::kHidden) hash.add(fragment.launch);
   if (fragment.one_expert_call) hash.add(fragment.one_expert_call);
+  for (const Captured& op : fragment.captured) hash.add(op.first).add(op.prepared);
   hash.add(fragment.ops.size());
   for (const Op& op : fragment.ops) add(hash, op);
   hash.add(fragment.tensors.size());
@@ -208,6 +209,17 @@ const Op* reduction_read(const Fragment& fragment, const Op& op) {
     if (before.kind == OpKind::kAllReduce && reads_from(fragment, op, before)) return &before;
   }
   return nullptr;
+}
+
+void link_graphs(std::vector<Captured>& ops) {
+  std::vector<std::int32_t> last(ops.size(), -1);  // of the graph that begins there
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    ops[i].next = -1;
+    if (ops[i].first < 0) continue;
+    std::int32_t& before = last[ops[i].first];
+    if (before >= 0) ops[before].next = static_cast<std::int32_t>(i);
+    before = static_cast<std::int32_t>(i);
+  }
 }
 
 FragmentPtr freeze(Fragment fragment) {

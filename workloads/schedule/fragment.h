@@ -101,6 +101,16 @@ enum class LaunchMode : std::uint8_t {
 };
 std::string_view to_string(LaunchMode mode);
 
+// An op as captured in a graph with others, where a framework launches the rest one by one (kKernel, kEager).
+struct Captured {
+  std::int32_t first = -1;   // the graph's first op, at which the host launches all; -1: in none
+  std::int32_t next = -1;    // the graph's op behind this one; -1: none
+  std::int32_t kernels = 0;  // of a graph's first op: in all of it
+  bool prepared = false;     // in none, dispatch or combine: what stands around its messages is
+};
+// Sets `next` of all by `first`.
+void link_graphs(std::vector<Captured>& ops);
+
 struct Fragment {
   std::string name;  // "forward stage 3"
   Phase phase = Phase::kForward;
@@ -111,13 +121,17 @@ struct Fragment {
   std::vector<RoutePtr> routes;
   std::vector<BatchPtr> batches;
   LaunchMode launch = LaunchMode::kHidden;
-  bool one_expert_call = false;  // kKernel: the kernels of a layer's experts are one call of the host
-  PairBytesPtr pair_bytes;     // of its all-to-alls; null: all parts are alike
-  ExpertTransferPtr transfer;  // of the experts that it moves; null: none
-  std::uint64_t hash = 0;      // of the content of everything above, set by freeze()
+  bool one_expert_call = false;    // kKernel: the kernels of a layer's experts are one call of the host
+  std::vector<Captured> captured;  // of each op; empty: no graph but that of kGraph
+  PairBytesPtr pair_bytes;         // of its all-to-alls; null: all parts are alike
+  ExpertTransferPtr transfer;      // of the experts that it moves; null: none
+  std::uint64_t hash = 0;          // of the content of everything above, set by freeze()
 
   std::int32_t input(const Op& op, int i) const { return operands[op.first_tensor + i]; }
   std::int32_t output(const Op& op, int i) const { return operands[op.first_tensor + op.num_inputs + i]; }
+  // The first op of the graph that op `index` is captured in; -1: none.
+  std::int32_t graph_of(std::size_t index) const { return captured.empty() ? -1 : captured[index].first; }
+  std::int32_t next_in_graph(std::size_t index) const { return captured.empty() ? -1 : captured[index].next; }
 };
 
 using FragmentPtr = std::shared_ptr<const Fragment>;
@@ -132,7 +146,8 @@ using FragmentPtr = std::shared_ptr<const Fragment>;
 // - copies to and from the host have as many results as operands, on the other side;
 // - other communication names a group and a payload, holds no negative number of cores, and no other op of
 // the fragment and
-//   group has its match; dispatch and combine have a route. Compute has neither group nor payload.
+//   group has its match; dispatch and combine have a route. Compute has neither group nor payload;
+// - what says of ops whether they are captured does so of all, and a graph begins with its first op.
 std::string find_fault(const Fragment& fragment);
 
 // The kMicrobatch tensors that end with this fragment: ops of the backward or weight phase, or of tokens and

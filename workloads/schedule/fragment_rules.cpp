@@ -54,10 +54,23 @@ class Rules {
         return fmt::format("op {} ({}): {}", i, to_string(fragment_.ops[i].kind), fault);
       }
     }
-    return {};
+    return capture_fault();
   }
 
  private:
+  std::string capture_fault() const {
+    const std::vector<Captured>& ops = fragment_.captured;
+    if (!ops.empty() && ops.size() != fragment_.ops.size())
+      return fmt::format("{} of {} ops are said to be captured or not", ops.size(), fragment_.ops.size());
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const std::int32_t first = ops[i].first;
+      if (first < 0) continue;
+      if (first > static_cast<std::int32_t>(i) || ops[first].first != first)
+        return fmt::format("op {} is of a graph that begins with op {}", i, first);
+    }
+    return {};
+  }
+
   std::string tensor_fault(const Tensor& t) {
     if (t.rows <= 0 || t.columns <= 0) return fmt::format("{} rows, {} columns", t.rows, t.columns);
     if (t.experts < 0 || t.first_expert < 0 || t.first_row < 0 || t.first_column < 0) {

@@ -13,6 +13,7 @@
 #include "workloads/schedule/fragment.h"
 #include "workloads/schedule/layout.h"
 #include "workloads/training/adapters.h"
+#include "workloads/training/layers/captured.h"
 #include "workloads/training/layers/fusion.h"
 #include "workloads/training/sequence_lengths.h"
 
@@ -167,6 +168,7 @@ struct TrainingPlan {
   int communication_sms = 0;         // cores that dispatch and combine hold; 0: they run by copy engines
   int tensor_sms = 0;                // and tensor-parallel gathers and sums; 0: their library's
   LaunchMode launch = LaunchMode::kHidden;
+  std::vector<GraphModule> captured;  // kKernel, kEager: launched as graphs all the same
   std::vector<Fusion> fusions;
   bool fold = true;  // simulate one rank of each class
 

@@ -34,5 +34,29 @@ TEST_CASE("a slot that changes hands while an eager host is busy keeps its calls
   CHECK(ended == std::vector<std::pair<int, int>>{{0, 0}, {0, 1}, {0, 2}, {1, 0}, {1, 1}});
 }
 
+// Ops 1 and 2 are a graph: one launch, of which the host tells by the first of them, and 1 ns for each.
+TEST_CASE("a graph's launch is that of its first op") {
+  Fragment fragment = plain(4, Lane::kCompute);
+  fragment.captured.resize(4);
+  fragment.captured[1].first = fragment.captured[2].first = 1;
+  fragment.captured[1].kernels = 2;
+  link_graphs(fragment.captured);
+  CHECK(fragment.next_in_graph(1) == 2);
+  CHECK(fragment.next_in_graph(2) == -1);
+  for (const LaunchMode mode : {LaunchMode::kEager, LaunchMode::kKernel}) {
+    fragment.launch = mode;
+    for (std::size_t op = 0; op < 4; ++op) CHECK(Launches::launches_of(fragment, op) == 1);
+    Launches launches(1, Time{1'000});
+    launches.add(fragment, 0, 0, Time{});
+    std::vector<std::pair<int, std::int64_t>> ended;
+    while (launches.next_event() < kForever) {
+      Launches::Launched launched;
+      const Time now = launches.next_event();
+      while (launches.pop(now, launched)) ended.emplace_back(launched.op, now.ns);
+    }
+    CHECK(ended == std::vector<std::pair<int, std::int64_t>>{{0, 1'000}, {1, 2'002}, {3, 3'002}});
+  }
+}
+
 }  // namespace
 }  // namespace moebius

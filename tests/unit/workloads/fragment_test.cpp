@@ -151,3 +151,18 @@ TEST_CASE("a submission dumps to one line that names its fragment by hash") {
   REQUIRE(line.starts_with("submit 3 \"forward\" hash="));
   REQUIRE(line.ends_with(" class=1 step=0 microbatch=2 after=0,1\n"));
 }
+
+TEST_CASE("what is captured is said of every op, and a graph begins with its first") {
+  REQUIRE(fault_after([](Fragment& f) { f.captured.resize(1); }) ==
+          "1 of 4 ops are said to be captured or not");
+  REQUIRE(fault_after([](Fragment& f) {
+            f.captured.resize(4);
+            f.captured[1].first = 2;
+          }) == "op 1 is of a graph that begins with op 2");
+  const auto captured = [](Fragment& f) {
+    f.captured.resize(4);
+    f.captured[1].first = f.captured[2].first = 1;
+  };
+  REQUIRE(fault_after(captured) == "");
+  REQUIRE(hash_after(captured) != hash_after([](Fragment&) {}));
+}

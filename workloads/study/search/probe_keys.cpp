@@ -25,6 +25,7 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
                      bit(p.overlap_two_batch), p.communication_sms, p.tensor_sms);
   for (const RecomputeOp op : p.recompute_ops) key += fmt::format("{},", bit(op));
   for (const Fusion fusion : p.fusions) key += fmt::format("f{},", bit(fusion));
+  for (const GraphModule module : p.captured) key += fmt::format("c{},", bit(module));
   key += fmt::format("o{}{}{}{}|", bit(p.offload.optimizer), bit(p.offload.parameters),
                      bit(p.offload.gradients), bit(p.offload.activations));
   key +=

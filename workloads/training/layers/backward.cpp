@@ -41,12 +41,13 @@ BackwardPass lower_backward(const LoweringInput& input, const StageSpec& stage, 
   pass.builder.launch = input.plan->launch;
   pass.builder.tensor_chunks = input.plan->tp_chunks;
   pass.builder.fusions = input.plan->fusions;
+  pass.builder.captured = input.plan->captured;
   if (options.split) {
     pass.weights.emplace(name + " weights " + stage.name(), Phase::kWeight, stage.meetings);
     pass.weights->launch = input.plan->launch;
     pass.weights->scaling = input.plan->scaling;
-    pass.weights->launch = input.plan->launch;
     pass.weights->fusions = input.plan->fusions;
+    pass.weights->captured = input.plan->captured;
   }
   Reverse(input, stage, forward, pass, options).run();
   return pass;

@@ -151,6 +151,7 @@ FragmentPtr FragmentBuilder::freeze_it() {
   fragment_.pair_bytes = pair_bytes;
   fragment_.transfer = transfer;
   fuse(fragment_, fusions);
+  capture(fragment_, captured);
   return freeze(std::move(fragment_));
 }
 

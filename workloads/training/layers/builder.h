@@ -10,6 +10,7 @@
 
 #include "workloads/schedule/fragment.h"
 #include "workloads/schedule/key_table.h"
+#include "workloads/training/layers/captured.h"
 #include "workloads/training/layers/fusion.h"
 
 namespace moebius {
@@ -64,6 +65,7 @@ class FragmentBuilder {
   bool one_expert_call = false;             // likewise
   int tensor_chunks = 0;                    // see overlap_tensor_parallel()
   std::vector<Fusion> fusions;              // of its ops
+  std::vector<GraphModule> captured;        // of its layers, where ops are launched one by one
   PairBytesPtr pair_bytes;                  // of its all-to-alls; null: all parts are alike
   ExpertTransferPtr transfer;               // of the experts that it moves
 

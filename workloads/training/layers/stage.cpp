@@ -26,6 +26,7 @@ class StageWriter {
     pass.builder.launch = plan().launch;
     pass.builder.tensor_chunks = plan().tp_chunks;
     pass.builder.fusions = plan().fusions;
+    pass.builder.captured = plan().captured;
     // Without others there is no exchange that holds them.
     if (plan().communication_sms > 0 && plan().expert_ranks() > 1)
       pass.builder.compute_units = static_cast<std::int16_t>(-plan().communication_sms);

@@ -64,6 +64,7 @@ class Overlap {
       if (i < first.count()) add_piece(0, first, i);
       if (i >= lag && i - lag < second.count()) add_piece(1, second, i - lag);
     }
+    link_graphs(fragment_.captured);
     fragment_.pair_bytes = halves_[0]->pair_bytes;
     return freeze(std::move(fragment_));
   }
@@ -104,6 +105,17 @@ class Overlap {
       fragment_.operands.push_back(tensors_[half][given.operands[first_tensor + i]]);
     places_[half][index] = static_cast<std::int32_t>(fragment_.ops.size());
     fragment_.ops.push_back(op);
+    add_captured(half, index);
+  }
+
+  // Each half's graphs stay its own.
+  void add_captured(int half, std::int32_t index) {
+    if (halves_[0]->captured.empty() && halves_[1]->captured.empty()) return;
+    const Fragment& given = *halves_[half];
+    Captured& captured = fragment_.captured.emplace_back();
+    if (given.captured.empty()) return;
+    captured = given.captured[index];
+    if (captured.first >= 0) captured.first = places_[half][captured.first];
   }
 
   std::array<const Fragment*, 2> halves_;

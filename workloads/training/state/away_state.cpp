@@ -44,6 +44,7 @@ class Rewrite {
     builder_.scaling = old.scaling;
     builder_.launch = old.launch;
     builder_.fusions = old.fusions;
+    builder_.captured = old.captured;
     builder_.pair_bytes = old.pair_bytes;
     builder_.reserve(fragment_);
   }
