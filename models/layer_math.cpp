@@ -271,7 +271,7 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
       return {(elements + (shape.k == 1 ? elements + x.n : 0)) * out + 2 * x.m * kWordBytes};
     case OpKind::kRotary:
     case OpKind::kRotaryGrad:
-      return {elements * 2 * out};
+      return {(shape.k == kInPlace ? x.m * x.heads * x.head_dim : elements) * 2 * out};
     case OpKind::kAttention: {
       const AttentionBytes b = attention_bytes(shape, x, dtype, stored.value_or(dtype));
       return {b.queries + b.keys_values + b.out + b.lse + score_bytes(shape, x, out, false)};
@@ -309,6 +309,7 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
     // kv and rope in, keys and values out (or the gradients the other way): nope is head_dim - k
     case OpKind::kMlaKeys:
     case OpKind::kMlaKeysGrad:
+      if (shape.kv_heads == kValuesStay) return {x.m * (x.heads * (2 * x.head_dim - x.k) + x.k) * out};
       return {x.m * (x.heads * (2 * (x.head_dim + x.v_dim) - x.k) + x.k) * out};
     case OpKind::kLargest:
       return {elements * out};

@@ -173,6 +173,14 @@ inline constexpr std::int64_t kGateOfRows = 4;
 // kRowMeans took, of squares (k = 0) for both and of projections (k = 1) for kNormGrad.
 inline constexpr std::int64_t kOfSharedRows = 2;
 
+// Shape::k of a kRotary whose kernel rotates in place: what it does not rotate it neither reads nor writes,
+// as SGLang's and vLLM's of latent attention's queries (rotary_emb on a view of q's last columns).
+inline constexpr std::int64_t kInPlace = 3;
+// Shape::kv_heads of a kMlaKeys whose values stay where kv has them: attention is given a strided view
+// (SGLang, forward_mha.py: v = kv[..., nope:], concat_mla_k; vLLM, mla_attention.py: kv_nope.split,
+// _concat_k_nope_k_pe).
+inline constexpr std::int32_t kValuesStay = 1;
+
 // Shape::heads of a product whose kernel adds a bias at its end, or sums a bias's gradient on its way.
 inline constexpr std::int32_t kWithBias = 1;
 inline constexpr std::int32_t kWithBiasApart = 2;  // the same in a pass of its own behind it

@@ -112,4 +112,27 @@ TEST_CASE("parts that blow up and parts that absorb share an iteration") {
   CHECK(shared == expected);
 }
 
+// Behind 15 and 34 cached tokens, or 20, of which a whole prompt stands beside: absorbed below so many in
+// all, or blown up, whatever takes fewer products.
+TEST_CASE("prompts that all absorb or all blow up answer as whole ones") {
+  ServingJob job = two_requests(small_model(AttentionKind::kMla));
+  const std::vector<double> expected =
+      generated_by(job, {batch_of({some_of(0, 0, kPrompt)}), batch_of({some_of(1, 0, kPrompt)}),
+                         batch_of({some_of(0, kPrompt, 1), some_of(1, kPrompt, 1)}),
+                         batch_of({some_of(0, kPrompt + 1, 1), some_of(1, kPrompt + 1, 1)})});
+  for (const std::int64_t below : {1, 34, 1000}) {
+    INFO(below);
+    job.plan.absorbed_below = below;
+    CHECK(
+        generated_by(
+            job, {batch_of({some_of(0, 0, kPrompt)}), batch_of({some_of(1, 0, 15), some_of(0, kPrompt, 1)}),
+                  batch_of({some_of(1, 15, 19), some_of(0, kPrompt + 1, 1)}), batch_of({some_of(1, 34, 10)}),
+                  batch_of({some_of(1, kPrompt, 1)}), batch_of({some_of(1, kPrompt + 1, 1)})}) == expected);
+    CHECK(generated_by(job,
+                       {batch_of({some_of(0, 0, 20)}), batch_of({some_of(0, 20, 24), some_of(1, 0, kPrompt)}),
+                        batch_of({some_of(0, kPrompt, 1), some_of(1, kPrompt, 1)}),
+                        batch_of({some_of(0, kPrompt + 1, 1), some_of(1, kPrompt + 1, 1)})}) == expected);
+  }
+}
+
 }  // namespace moebius

@@ -184,3 +184,26 @@ TEST_CASE("layers that keep their window alone are refused where all have to kee
 TEST_CASE("how 8-bit products are scaled counts where there are some") {
   check(kSmall, "/plan/precision/scales", "tensor", R"("scales" counts only with products in "fp8")");
 }
+
+TEST_CASE("a reserve that falls begins higher, and says in how many iterations it falls") {
+  check(kEngine, "/plan/scheduler/output_reserve_start", "0.5",
+        "/plan/scheduler/output_reserve_start: \"output_reserve_start\" counts only with "
+        "\"output_reserve_decay\"");
+  check(kEngine, "/plan/scheduler/output_reserve_decay", "-1",
+        "/plan/scheduler/output_reserve_decay: expected an integer from 0 to 1048576, found -1");
+  check(kEngine, "/plan/scheduler/newcomer_reserve", "-1",
+        "/plan/scheduler/newcomer_reserve: expected an integer from 0 to 16777216, found -1");
+  CHECK_THAT(refusal(kEngine, {{"/plan/scheduler/output_reserve", "0.5"},
+                               {"/plan/scheduler/output_reserve_decay", "10"},
+                               {"/plan/scheduler/output_reserve_start", "0.4"}}),
+             Catch::EndsWith("/plan/scheduler/output_reserve_start: expected at least the output_reserve of "
+                             "0.5, found 0.4"));
+}
+
+TEST_CASE("prompts are absorbed where there are latents") {
+  check(kSmall, "/plan/prefill/absorbed_below", "-1",
+        "/plan/prefill/absorbed_below: expected an integer from 0 to 16777216, found -1");
+  check(kEngine, "/plan/prefill/absorbed_below", "1",
+        "/plan/prefill/absorbed_below: \"absorbed_below\" counts only where queries attend to all latents of "
+        "their sequence, and qwen3-30b-a3b has none");
+}

@@ -18,6 +18,19 @@ CostQuery by_heads(const CostQuery& query, std::int64_t n, std::int64_t k) {
   return known;
 }
 
+CostQuery over_rotated(const CostQuery& query) {
+  CostQuery known = query;
+  known.shape.n = std::int64_t{query.shape.heads} * query.shape.head_dim;
+  known.shape.k = 0;
+  return known;
+}
+
+CostQuery without_values(const CostQuery& query) {
+  CostQuery known = query;
+  known.shape.kv_heads = known.shape.v_dim = 0;
+  return known;
+}
+
 // A query that chooses its keys reads them by itself, as one that decodes does over as many.
 CostQuery over_chosen(const CostQuery& query) {
   CostQuery known = query;
@@ -57,6 +70,8 @@ CostQuery priced_as(const CostQuery& query) {
   const Shape& s = query.shape;
   if (query.kind == OpKind::kAbsorbQueries) return by_heads(query, s.n, s.head_dim - s.k);
   if (query.kind == OpKind::kAbsorbedValues) return by_heads(query, s.v_dim, s.n);
+  if (query.kind == OpKind::kRotary && s.k == kInPlace) return over_rotated(query);
+  if (query.kind == OpKind::kMlaKeys && s.kv_heads == kValuesStay) return without_values(query);
   if (query.kind == OpKind::kTopKeys && !query.rows.empty()) return over_mean_keys(query);
   const bool attends = query.kind == OpKind::kPagedAttention, scores = query.kind == OpKind::kIndexScores;
   if (!attends && !scores) return query;

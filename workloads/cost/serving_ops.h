@@ -8,6 +8,7 @@
 //   experts with m rows each. Shape::heads says that they are heads: equal products side by side, without
 //   routing, of which tables of experts know nothing and those of batched products do. The rotary columns
 //   that the first passes on are a tenth of its result, and not counted.
+// - kRotary in place: kRotary of the columns that it rotates. kMlaKeys whose values stay: that of no values.
 #pragma once
 
 #include "workloads/cost/cost_source.h"

@@ -11,6 +11,7 @@
 #include "workloads/scenario/separation_keys.h"
 #include "workloads/scenario/served_stage_keys.h"
 #include "workloads/scenario/shared_expert_keys.h"
+#include "workloads/serving/latent_parts.h"
 
 namespace moebius {
 namespace {
@@ -95,6 +96,22 @@ PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& fr
 
 // Replicas that share no experts need not wait for each other: each is an instance by itself. Those of
 // several ranks share them with others where experts stand on more ranks than one replica has.
+void check_absorbed(const Model& model, const Place& place) {
+  if (attends_over_latents(model)) return;
+  place.fail(
+      fmt::format("\"absorbed_below\" counts only where queries attend to all latents of their sequence, "
+                  "and {} {}",
+                  model.id, model.is_sparse() ? "chooses some by an indexer" : "has none"));
+}
+
+std::int64_t read_absorbed(Section& phase, const Framework& framework) {
+  return phase.whole(
+      "absorbed_below", {0, kAlwaysAbsorbed}, framework.absorbed_below,
+      "prompts of a replica's iteration that have cached tokens before them, but fewer than so "
+      "many together, read latents by absorbed maps, all others blow them up to heads; 1: none "
+      "is absorbed; 0: each sequence does what takes fewer products");
+}
+
 ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place) {
   ServicePhase phase;
   phase.role = role;

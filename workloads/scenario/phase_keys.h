@@ -13,6 +13,11 @@ struct PhaseDegrees {
 };
 PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& framework);
 
+// `absorbed_below` of prefill or of a pool's row.
+std::int64_t read_absorbed(Section& phase, const Framework& framework);
+// Where it is given.
+void check_absorbed(const Model& model, const Place& place);
+
 // The instances of a pool that its devices have room for.
 ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place);
 

@@ -257,6 +257,8 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   plan.token_budget =
       prefill.integer("token_budget", {1, kMostTokens}, framework.token_budget,
                       "most prompt tokens of an iteration on one replica; a longer prompt has one alone");
+  plan.absorbed_below = read_absorbed(prefill, framework);
+  scenario.service.absorbed_given = prefill.given("absorbed_below");
   prefill.finish();
   const Time launch = read_service_keys(section, framework, scenario.service);
   if (scenario.cluster) scenario.cluster->launch += launch;
@@ -300,6 +302,8 @@ void read_serving_workload(Section section, Scenario& scenario) {
 }
 
 void check_serving(Scenario& scenario, const Document& document) {
+  if (scenario.service.absorbed_given)
+    check_absorbed(scenario.model, place_at(document, "/plan/prefill/absorbed_below"));
   set_phases(scenario, document);
   show_share(scenario);
   show_runtime(scenario);

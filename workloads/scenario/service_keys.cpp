@@ -45,6 +45,33 @@ constexpr std::array kBalances{
     Named<ReplicaBalance>{"token", ReplicaBalance::kTokens, "the replica with the fewest tokens"},
 };
 
+// What a framework does by itself it does only where the share itself is not said: that one is constant then.
+void read_reserve(Section& section, const Framework& framework, ServicePlan& service) {
+  const bool said = section.given("output_reserve");
+  service.output_reserve =
+      section.number("output_reserve", {0, 1}, framework.output_reserve,
+                     "share of the tokens still to be generated for which admission leaves the cache free");
+  service.reserve_decay =
+      section.whole("output_reserve_decay", {0, 1 << 20}, said ? 0 : framework.reserve_decay,
+                    "decoding iterations, with nobody driven out, in which output_reserve_start falls to "
+                    "output_reserve; 0: that holds throughout");
+  const bool falls = service.reserve_decay > 0;
+  service.first_reserve = section.number(
+      "output_reserve_start", {0, 1},
+      falls ? std::max(framework.first_reserve, service.output_reserve) : service.output_reserve,
+      "that share at the beginning and whenever nobody is left; who is driven out sets it to what the others "
+      "have generated, and 20 tokens more each, over all that they may generate");
+  section.allow_only("output_reserve_start", falls, "\"output_reserve_decay\"");
+  if (service.first_reserve < service.output_reserve)
+    section.place_of("output_reserve_start")
+        .fail(fmt::format("expected at least the output_reserve of {}, found {}", service.output_reserve,
+                          service.first_reserve));
+  service.newcomer_reserve = section.whole(
+      "newcomer_reserve", {0, 1 << 24}, framework.newcomer_reserve,
+      "tokens still to be generated that count of a sequence at most, whole while its prompt is "
+      "computed, by the share after that; 0: all, by the share from its admission on");
+}
+
 // Returns what the framework's launches take beside the driver's.
 Time read_scheduler(Section section, const Framework& framework, ServicePlan& service) {
   service.batching =
@@ -52,9 +79,7 @@ Time read_scheduler(Section section, const Framework& framework, ServicePlan& se
   service.chunked = section.boolean("chunked", framework.chunked, "prompts are cut at the token budget");
   for (const char* key : {"batching", "chunked"})
     section.allow_only(key, service.pools.empty(), "one pool: each of `pools` has its own");
-  service.output_reserve =
-      section.number("output_reserve", {0, 1}, framework.output_reserve,
-                     "share of the tokens still to be generated for which admission leaves the cache free");
+  read_reserve(section, framework, service);
   service.host.per_iteration =
       section.time("host_per_iteration", framework.host_per_iteration, "the processor's work for each");
   service.host.per_sequence = section.time("host_per_sequence", framework.host_per_sequence,

@@ -49,6 +49,8 @@ PoolKeys read_pool(Section& row, const Framework& framework) {
                                                 "sequences that decode at once on one replica"));
   keys.token_budget = row.integer("token_budget", {1, kMostTokens}, framework.token_budget,
                                   "most prompt tokens of an iteration on one replica");
+  keys.absorbed_below = read_absorbed(row, framework);
+  keys.absorbed_given = row.given("absorbed_below");
   keys.batching =
       row.choice<BatchPolicy>("batching", kBatchings, framework.batching, "what shares an iteration");
   keys.chunked = row.boolean("chunked", framework.chunked, "prompts are cut at the token budget");
@@ -106,6 +108,9 @@ void set_phases_of_pools(Scenario& scenario, const Document& document) {
     ServicePhase phase = phase_of(scenario, keys.role, keys.phase, place);
     phase.plan.max_batch = keys.max_batch;
     phase.plan.token_budget = keys.token_budget;
+    phase.plan.absorbed_below = keys.absorbed_below;
+    if (keys.absorbed_given)
+      check_absorbed(scenario.model, place_at(document, fmt::format("/plan/pools/{}/absorbed_below", i)));
     phase.batching = keys.batching;
     phase.chunked = keys.chunked;
     phase.wan = keys.wan;

@@ -6,6 +6,7 @@
 #include "workloads/service/engine.h"
 #include "workloads/service/tiers.h"
 #include "workloads/service/token_bytes.h"
+#include "workloads/serving/latent_parts.h"
 
 namespace moebius {
 
@@ -41,6 +42,11 @@ std::int32_t most_running(const ServicePool& pool) {
 
 }  // namespace
 
+std::int64_t absorbed_below(const ServicePool& pool) {
+  const ServingPlan& plan = pool.phase.plan;
+  return attends_over_latents(pool.model) && plan.cp == 1 ? plan.absorbed_below : 0;
+}
+
 // A lane without a sequence has no batch.
 int lanes_of(const ServicePool& pool) {
   return std::min(pool.phase.plan.pp, most_running(pool));
@@ -68,6 +74,12 @@ PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool) {
   replica.pages = pool.pages;
   replica.parts = pool.parts;
   replica.output_reserve = service.output_reserve;
+  if (pool.phase.role == PoolRole::kBoth) {
+    replica.first_reserve = service.first_reserve;
+    replica.reserve_decay = service.reserve_decay;
+    replica.newcomer_reserve = service.newcomer_reserve;
+  }
+  replica.absorbed_below = absorbed_below(pool);
   if (service.prefix_cache && scenario.traffic.source && pool.phase.role != PoolRole::kDecode)
     replica.shared_tokens = static_cast<std::int32_t>(scenario.traffic.source->block_tokens());
   if (replica.shared_tokens > 0) replica.depth_cost = depth_cost(model, replica.shared_tokens);

@@ -18,6 +18,10 @@ std::int32_t of_lane(std::int32_t sequences, const ServingPlan& plan);
 // Batches under way in a pipeline: as many as stages, but no more than sequences at once.
 int lanes_of(const ServicePool& pool);
 
+// See ReplicaRules: 0 where prompts do not choose, be it that each query has keys of its own or ranks cut
+// them.
+std::int64_t absorbed_below(const ServicePool& pool);
+
 // Without costs, tiers and prices.
 PoolRules pool_rules(const ServicePlan& service, const ServicePool& pool);
 

@@ -84,6 +84,7 @@ std::optional<TierRules> tier_rules(const Scenario& scenario, const TierPlan& pl
   rules.cost = &cost;
   rules.replicas = pool.phase.plan.dp;
   rules.token_budget = pool.phase.plan.token_budget;
+  rules.absorbed_below = absorbed_below(pool);
   return rules;
 }
 

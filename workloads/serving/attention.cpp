@@ -74,13 +74,16 @@ class BatchAttention {
   TensorId rotary(TensorId x, int heads, int rotated) {
     return rotary(x, heads, rotated, *b_.batch, b_.index);
   }
-  TensorId rotary(TensorId x, int heads, int rotated, const Batch& batch, std::int32_t index) {
+  // `form`: Shape::k.
+  TensorId rotary(TensorId x, int heads, int rotated, const Batch& batch, std::int32_t index,
+                  std::int64_t form = 0) {
     const TensorId y = transient(w_.rows(x), w_.columns(x), Role::kRope);
     w_.emit({.kind = OpKind::kRotary,
              .role = Role::kRope,
              .batch = index,
              .shape = {.m = w_.rows(x),
                        .n = w_.columns(x),
+                       .k = form,
                        .groups = static_cast<std::int32_t>(batch.sequences.size()),
                        .heads = heads,
                        .head_dim = rotated}},
@@ -193,7 +196,7 @@ class BatchAttention {
     const TensorId q = w_.linear(
         whole, {direct ? Role::kQ : Role::kQB, columns, direct ? model_.hidden : mla.q_rank, Cut::kColumns});
     const BatchPtr batch = seen({});
-    return rotary(q, local_heads, mla.rope_dim, *batch, w_.builder().add_batch(batch));
+    return rotary(q, local_heads, mla.rope_dim, *batch, w_.builder().add_batch(batch), kInPlace);
   }
 
   TensorId latent(TensorId x) {
@@ -216,7 +219,8 @@ class BatchAttention {
       return by_heads() ? exchange_heads(w_, o, kHeadsBack) : o;
     }
     if (b_.parts.given()) return in_parts(q, cache, local);
-    return whole_prompts() ? blown_up(q, latent, rope, local) : absorbed(q, cache, local, {});
+    const bool blows_up = whole_prompts() && !b_.parts.none;
+    return blows_up ? blown_up(q, latent, rope, local) : absorbed(q, cache, local, {});
   }
 
   struct Latents {
@@ -299,6 +303,7 @@ class BatchAttention {
                        .n = w_.columns(kv),
                        .k = mla.rope_dim,
                        .heads = local,
+                       .kv_heads = kValuesStay,
                        .head_dim = heads.head_dim,
                        .v_dim = mla.v_dim}},
             {kv, rope}, {k, v});

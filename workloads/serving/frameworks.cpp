@@ -30,6 +30,7 @@ constexpr std::array kFrameworks{
         .fused_append = false,
         .fused_normed_append = false,
         .quantised_reduction = true,
+        .absorbed_below = 1,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .expert_calls = ExpertCalls::kFlashInfer,
@@ -60,7 +61,8 @@ constexpr std::array kFrameworks{
                   "max_num_seqs sequences where these are fewer; gpt-oss 1024, "
                   "model_executor/models/config.py. v1/cudagraph_dispatcher.py: what has more tokens is not "
                   "replayed, what has prompts only between its attention, cudagraph_mode "
-                  "FULL_AND_PIECEWISE)",
+                  "FULL_AND_PIECEWISE), model_executor/layers/attention/mla_attention.py (prompts, cached "
+                  "context of theirs included, by heads, decoding absorbed)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 22 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "
@@ -81,6 +83,7 @@ constexpr std::array kFrameworks{
         .fused_head_norms = false,
         .fused_append = false,
         .fused_normed_append = false,
+        .absorbed_below = 1,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .captured_most = 256,
@@ -120,6 +123,11 @@ constexpr std::array kFrameworks{
         .fused_append = false,
         .fused_normed_append = false,
         .output_reserve = 0.098,
+        .first_reserve = 0.7,
+        .reserve_decay = 600,
+        .newcomer_reserve = 4096,
+        .absorbed_below = 8192,
+        .absorbed_by_chip = true,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .expert_calls = ExpertCalls::kFlashInfer,
@@ -147,10 +155,13 @@ constexpr std::array kFrameworks{
             "overlap schedule on; "
             "prompts are not mixed with decoding "
             "unless enable_mixed_chunk is given; moe_a2a_backend \"none\" gathers all tokens), "
-            "environ.py (SGLANG_INIT_NEW_TOKEN_RATIO 0.7 x SGLANG_MIN_NEW_TOKEN_RATIO_FACTOR 0.14 after 600 "
-            "iterations that drove nobody out: of what running sequences may still generate admission leaves "
-            "so much free; that it is more before, and for who is admitted all, 4,096 tokens at most, is not "
-            "told)",
+            "environ.py (of what running sequences may still generate admission leaves free "
+            "SGLANG_INIT_NEW_TOKEN_RATIO 0.7, which falls to SGLANG_MIN_NEW_TOKEN_RATIO_FACTOR 0.14 of it in "
+            "SGLANG_NEW_TOKEN_RATIO_DECAY_STEPS 600 decoding iterations that retract nobody), "
+            "managers/schedule_policy.py (PrefillAdder: CLIP_MAX_NEW_TOKENS 4096 of each, whole of who is "
+            "admitted), models/deepseek_common/attention_backend_handler.py (fa3, the default of Hopper: "
+            "prompts behind 1 to 8,191 cached tokens, SGLANG_CHUNKED_PREFIX_CACHE_THRESHOLD, are computed "
+            "absorbed; trtllm_mla and aiter, those of Blackwell and CDNA: none; triton: all behind any)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 6 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated behind the "
@@ -174,6 +185,7 @@ constexpr std::array kFrameworks{
         .reduces_normed_dense = false,
         .quantised_reduction = true,
         .output_reserve = 1,
+        .absorbed_below = 1,
         .sampling = Sampling::kGathered,
         .launch = LaunchMode::kGraph,
         .expert_calls = ExpertCalls::kOne,
@@ -198,13 +210,20 @@ constexpr std::array kFrameworks{
             "when the cache can hold all that it may generate), _torch/modules/fused_moe (all tokens "
             "gathered where no "
             "NVLink domain of several nodes is found), AllReduceFusionOp (Llama 3 and 4 since pull "
-            "request 6205, DeepSeek, Qwen3's experts; not modeling_qwen3.py)",
+            "request 6205, DeepSeek, Qwen3's experts; not modeling_qwen3.py), _torch/modules/attention.py "
+            "(MLA: forward_context_with_cached_kv and with_chunked_prefill compute prompts by heads)",
         .fitted =
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 41 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated, of a grid of "
             "launches, requests and tokens that were each simulated, 2026-11-22: all before a first token "
             "that is not simulated; no cost of an iteration is fitted"},
 };
+
+// SGLang's attention of latents by default: trtllm_mla on Blackwell, aiter on CDNA, else triton.
+bool blows_up_all(const Accelerator& chip) {
+  return chip.architecture == "blackwell" || chip.architecture == "blackwell-ultra" ||
+         chip.architecture.starts_with("cdna");
+}
 
 }  // namespace
 
@@ -215,6 +234,8 @@ Framework on_device(Framework framework, const Accelerator& chip) {
     framework.token_budget = row.token_budget;
     if (row.max_batch > 0) framework.max_batch = row.max_batch;
   }
+  if (framework.absorbed_by_chip && chip.architecture != "hopper")
+    framework.absorbed_below = blows_up_all(chip) ? 1 : kAlwaysAbsorbed;
   return framework;
 }
 

@@ -25,6 +25,8 @@ struct SmallerDevice {
   int max_batch = 0;  // 0: as otherwise
 };
 
+inline constexpr int kAlwaysAbsorbed = 1 << 24;  // /plan/prefill/absorbed_below: more than any prefixes
+
 struct Framework {
   std::string_view name, help;
   BatchPolicy batching = BatchPolicy::kPrefillFirst;         // /plan/scheduler/batching
@@ -45,6 +47,11 @@ struct Framework {
   bool reduces_normed_dense = true;                          // so, too, dense models that norm their heads
   bool quantised_reduction = false;                          // /plan/quantised_reduction
   double output_reserve = 0;                                 // /plan/scheduler/output_reserve
+  double first_reserve = 0;                                  // /plan/scheduler/output_reserve_start
+  int reserve_decay = 0;                                     // /plan/scheduler/output_reserve_decay
+  int newcomer_reserve = 0;                                  // /plan/scheduler/newcomer_reserve
+  int absorbed_below = 0;                                    // /plan/prefill/absorbed_below
+  bool absorbed_by_chip = false;                             // on_device() says what that is
   Sampling sampling = Sampling::kShards;                     // /plan/scheduler/sampling
   LaunchMode launch = LaunchMode::kHidden;                   // /plan/scheduler/launch
   ExpertCalls expert_calls = ExpertCalls::kByKernel;         // /plan/one_expert_call

@@ -37,7 +37,8 @@ class IterationWriter {
         input_(shape.input(shape.job.plan.decodes(*iteration.batch))),
         pass_(pass),
         writer_(input_, {.slice = {}, .shard = iteration.shard}, pass),
-        parts_(latent_parts(shape.job.model, *iteration.batch)),
+        parts_(latent_parts(shape.job.model, *iteration.batch,
+                            {shape.job.plan.absorbed_below, shape.job.plan.drafts, iteration.absorbed})),
         local_(local_batch(iteration.batch, shape.job.model.attention_chunk)) {
     batch_ = pass.builder.add_batch(iteration.batch);
     set_formats(shape.job.plan, writer_);

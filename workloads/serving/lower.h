@@ -56,6 +56,7 @@ struct Iteration {
   // How its kernels are launched; nothing: by the size of `batch` (launch_of). Ranks that share experts, and
   // both halves of an iteration, are launched alike, whatever their own batches are.
   std::optional<LaunchMode> launch = {};
+  std::optional<bool> absorbed = {};  // see LatentRule
 };
 ShardPosition shard_of(const RankClass& rank_class);
 FragmentPtr lower_iteration(const ServingShape& shape, const Iteration& iteration);

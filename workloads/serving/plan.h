@@ -72,9 +72,10 @@ struct ServingPlan {
   PhaseOverlap prefill_overlap = {}, decode_overlap = {};
   int max_batch = 1;  // sequences that decode at once on one replica
   std::int64_t token_budget =
-      0;                      // most prompt tokens of one prefill iteration of a replica, but for one prompt
-  int block_tokens = 64;      // of a page of the cache
-  DType gemm = DType::kBf16;  // operands of matrix products, and tokens on their way to experts
+      0;  // most prompt tokens of one prefill iteration of a replica, but for one prompt
+  std::int64_t absorbed_below = 0;  // cached tokens before prompts, see LatentRule
+  int block_tokens = 64;            // of a page of the cache
+  DType gemm = DType::kBf16;        // operands of matrix products, and tokens on their way to experts
   // As those products keep their weights, and the same two of experts. Nothing: as `gemm`.
   std::optional<DType> weights = {}, expert_gemm = {}, expert_weights = {};
   bool fused = false;                                 // kernels as serving frameworks have them: lower.cpp

@@ -135,6 +135,21 @@ TEST_CASE("MLA keys: the latent's columns and the rotary key in, keys and values
   CHECK(bytes(OpKind::kMlaKeysGrad, shape) == 7 * (11 + 12) * 2);
 }
 
+TEST_CASE("MLA keys whose values stay where they are: the keys' part in, keys out") {
+  // 2 heads, nope 3, rotary 1: in 2*3 + 1 = 7, out 2*(3+1) = 8 columns of 7 rows, whatever the values have.
+  const Shape shape{.m = 7, .k = 1, .heads = 2, .kv_heads = kValuesStay, .head_dim = 4, .v_dim = 2};
+  CHECK(bytes(OpKind::kMlaKeys, shape) == 7 * (7 + 8) * 2);
+}
+
+TEST_CASE("what rotates in place reads and writes the columns that it rotates") {
+  const Shape whole{.m = 7, .n = 2 * 192, .groups = 1, .heads = 2, .head_dim = 64};
+  Shape in_place = whole;
+  in_place.k = kInPlace;
+  CHECK(bytes(OpKind::kRotary, whole) == 7 * 2 * 192 * 2 * 2);
+  CHECK(bytes(OpKind::kRotary, in_place) == 7 * 2 * 64 * 2 * 2);
+  CHECK(flops(OpKind::kRotary, in_place) == flops(OpKind::kRotary, whole));
+}
+
 TEST_CASE("the delta rule by rows and in chunks") {
   // 3 heads of 4 x 5, two sequences; qkv of 20 columns, 2 x 3 gates, 15 results, all of 2 bytes; states
   // of 60.

@@ -1,5 +1,7 @@
 // Which ops of a served layer are kernels of their own, by what the plan says of an engine's kernels.
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/training/small_job.h"
@@ -83,6 +85,42 @@ TEST_CASE("latents are split, normed and rotated in a kernel, the cache is fille
   CHECK(kernels() == Kinds{OpKind::kRotary, OpKind::kSplit});
   job.plan.fused_head_norms = job.plan.fused_append = false;
   CHECK(kernels() == Kinds{OpKind::kRotary, OpKind::kSplit, OpKind::kCacheAppend});
+}
+
+// A prompt of 8 tokens behind 4 in the cache, on two ranks or one.
+TEST_CASE("prompts over latents are one attention by heads or by absorbed maps, as the engine has it") {
+  ServingJob job = job_of();
+  job.model = small_model();
+  job.model.first_dense = job.model.layers;
+  const auto kinds = [&](std::int64_t below, std::optional<bool> told) {
+    job.plan.absorbed_below = below;
+    Batch batch;
+    batch.page_tokens = 64;
+    batch.sequences.push_back({0, 12, 4, 8, {0}});
+    const BatchPtr shared = std::make_shared<const Batch>(batch);
+    IterationRoutes routes(job);
+    routes.begin({shared});
+    const ServingShape shape(job);
+    Iteration iteration{shared, {}, [&](int layer) { return routes.get(0, layer); }};
+    iteration.absorbed = told;
+    const FragmentPtr fragment = lower_iteration(shape, iteration);
+    int by_heads = 0, absorbed = 0;
+    for (const Op& op : fragment->ops) {
+      by_heads += op.kind == OpKind::kMlaKeys && op.shape.kv_heads == kValuesStay && op.shape.m == 12;
+      absorbed += op.kind == OpKind::kAbsorbQueries && op.shape.m == 8;
+      if (op.kind == OpKind::kRotary && op.shape.heads > 1) CHECK(op.shape.k == kInPlace);
+    }
+    return std::pair(by_heads, absorbed);
+  };
+  for (const int tp : {1, 2}) {
+    INFO(tp);
+    job.plan.tp = tp;
+    const int layers = job.model.layers;
+    for (const std::int64_t below : {1, 4}) CHECK(kinds(below, {}) == std::pair(layers, 0));
+    CHECK(kinds(5, {}) == std::pair(0, layers));
+    CHECK(kinds(5, false) == std::pair(layers, 0));
+    CHECK(kinds(1, true) == std::pair(0, layers));
+  }
 }
 
 int quantisations(const FragmentPtr& fragment, bool fused) {

@@ -152,6 +152,38 @@ TEST_CASE("engines take smaller iterations on devices with less memory") {
   CHECK(on("trtllm", "l40s").token_budget == on("trtllm", "b200-sxm").token_budget);
 }
 
+// A share that is said is constant, unless its decay is said, too.
+TEST_CASE("what is said of the reserve takes the place of what its framework does") {
+  const auto said = [](std::string_view keys) {
+    return serving(fmt::format(R"("framework": "sglang", "decode": {{"pool": "a", "attention": {{"dp": 8}}}},
+                                   "scheduler": {{{}}})",
+                               keys))
+        .service;
+  };
+  const ServicePlan constant = said(R"("output_reserve": 0.4)");
+  CHECK(constant.first_reserve == 0.4);
+  CHECK(constant.reserve_decay == 0);
+  const ServicePlan falls = said(R"("output_reserve": 0.4, "output_reserve_decay": 100)");
+  CHECK(falls.first_reserve == 0.7);
+  CHECK(falls.reserve_decay == 100);
+  CHECK(said(R"("output_reserve": 0.8, "output_reserve_decay": 100)").first_reserve == 0.8);
+  CHECK(said(R"("output_reserve_start": 0.5, "newcomer_reserve": 0)").newcomer_reserve == 0);
+}
+
+// server_args.py: fa3 on Hopper, trtllm_mla on Blackwell, aiter on CDNA, else triton.
+TEST_CASE("SGLang absorbs prompts over latents as the attention of its chip does") {
+  const Catalog catalog;
+  for (const Framework& framework : frameworks()) {
+    if (framework.name != "sglang") continue;
+    const auto below = [&](const char* chip) {
+      return on_device(framework, catalog.accelerator(chip)).absorbed_below;
+    };
+    CHECK(below("h200-sxm") == 8192);
+    for (const char* chip : {"b200-sxm", "mi300x"}) CHECK(below(chip) == 1);
+    CHECK(below("a100-sxm") == kAlwaysAbsorbed);
+  }
+}
+
 // server_args.py by hand, in MiB. H100 (81,559), chunks of 8,192: 512 + 12,288 + 2 x 256 + 128 alone, 2 x 512
 // and 8 x 128 on eight; B200 (182,630): 512 + 24,576 + 1,024 + 1,024; eight attention replicas 8 x 512 x 4.5
 // more.
@@ -214,6 +246,11 @@ TEST_CASE("engines gather logits before they choose tokens, and TensorRT-LLM adm
     CHECK((service.phases[1].plan.sampling == Sampling::kGathered) == is_engine);
     const double reserve = framework.name == "trtllm" ? 1 : framework.name == "sglang" ? 0.7 * 0.14 : 0;
     CHECK(service.output_reserve == Approx(reserve));
+    CHECK(service.reserve_decay == (framework.name == "sglang" ? 600 : 0));
+    CHECK(service.first_reserve == Approx(framework.name == "sglang" ? 0.7 : reserve));
+    CHECK(service.newcomer_reserve == (framework.name == "sglang" ? 4096 : 0));
+    const std::int64_t below = framework.name == "sglang" ? 8192 : is_engine ? 1 : 0;  // on H100
+    for (const ServicePhase& phase : service.phases) CHECK(phase.plan.absorbed_below == below);
     const CollectiveSource reduces = serving(replicas(framework.name, "")).cluster->collectives;
     const std::string_view engine = framework.name.substr(0, framework.name.find('-'));  // of any version
     CHECK(to_string(reduces) == (is_engine ? engine : "sglang"));

@@ -59,4 +59,40 @@ TEST_CASE("other attention keeps its order") {
   CHECK(batch.sequences.front().request == 0);
 }
 
+// 20 and 5 tokens are before the first two, none before the third; the last one decodes.
+TEST_CASE("a rule for all prompts of an iteration goes by the tokens before them, not by their own") {
+  const Model model = latent_model();
+  const Batch batch = batch_of({{20, 30}, {5, 2}, {0, 40}, {100, 1}});
+  for (const std::int64_t below : {1, 25}) {
+    const LatentParts parts = latent_parts(model, batch, {.below = below});
+    CHECK(count(parts.blown_up) == 3);
+    CHECK(count(parts.absorbed) == 1);
+    CHECK(parts.keys == 50 + 7 + 40);
+    CHECK_FALSE(parts.none);
+  }
+  const LatentParts parts = latent_parts(model, batch, {.below = 26});
+  CHECK(parts.none);
+  CHECK_FALSE(parts.given());
+}
+
+TEST_CASE("prompts that stand whole are blown up by either rule, unless it is said that they absorb") {
+  const Model model = latent_model();
+  const Batch whole = batch_of({{0, 40}, {0, 30}});
+  CHECK_FALSE(latent_parts(model, whole, {.below = 1000}).none);
+  CHECK(latent_parts(model, whole, {.below = 1000, .absorbed = true}).none);
+  const LatentParts told = latent_parts(model, batch_of({{20, 30}}), {.below = 1000, .absorbed = false});
+  CHECK(count(told.blown_up) == 1);
+  // Where each sequence does what takes fewer products, nothing of an iteration is said.
+  CHECK_FALSE(latent_parts(model, whole, {.absorbed = true}).none);
+}
+
+// Two guesses beside a token.
+TEST_CASE("rows of guesses are no prompt") {
+  const Batch batch = batch_of({{0, 40}, {100, 3}, {50, 3}});
+  const LatentParts parts = latent_parts(latent_model(), batch, {.below = 1, .drafts = 2});
+  CHECK(count(parts.blown_up) == 1);
+  CHECK(count(parts.absorbed) == 2);
+  CHECK(parts.keys == 40);
+}
+
 }  // namespace moebius

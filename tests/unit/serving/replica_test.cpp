@@ -282,4 +282,41 @@ TEST_CASE("answers that others give need no room where their prompts are compute
   CHECK(replica.admitted().size() == 2);
 }
 
+// Two chunks of a prompt, or the rest of one whose first block was there: 4 and 8 tokens stand before them.
+TEST_CASE("prompts behind few cached tokens absorb, by the tokens before all of an iteration") {
+  const auto absorbed = [](std::int64_t below) {
+    ReplicaRules rules = rules_of(20, 4);
+    rules.absorbed_below = below;
+    Replica replica(rules);
+    replica.enqueue({.id = 0, .prompt = 6, .output = 1, .chain = {}});
+    CHECK_FALSE(replica.plan().absorbed);  // no token is before it
+    StepOutcome outcome;
+    replica.complete({}, outcome);
+    CHECK(replica.plan().prefill_past == 4);
+    return replica.shape().absorbed;
+  };
+  CHECK(absorbed(5));
+  for (const std::int64_t below : {0, 1, 4}) CHECK_FALSE(absorbed(below));
+  const auto shared = [](std::int64_t below) {
+    ReplicaRules rules = rules_of(20);
+    rules.shared_tokens = 8;
+    rules.absorbed_below = below;
+    Replica replica(rules);
+    const std::array<kv::BlockHash, 1> chain{11};
+    replica.enqueue({.id = 0, .prompt = 12, .output = 1, .chain = chain});
+    run(replica);
+    for (const std::int32_t id : {1, 2})
+      replica.enqueue({.id = id, .prompt = 12, .output = 3, .chain = chain});
+    replica.enqueue({.id = 3, .prompt = 12, .output = 3, .chain = {}});
+    CHECK(replica.plan().prefill_past == 2 * 8);
+    const bool of_prompts = replica.shape().absorbed;
+    StepOutcome outcome;
+    replica.complete({}, outcome);
+    CHECK_FALSE(replica.plan().absorbed);  // they decode
+    return of_prompts;
+  };
+  CHECK(shared(17));
+  CHECK_FALSE(shared(16));
+}
+
 }  // namespace moebius

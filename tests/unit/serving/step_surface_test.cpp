@@ -88,5 +88,26 @@ TEST_CASE("of an iteration the replica counts that is waited for") {
   CHECK(surface.busy().seconds[static_cast<int>(Origin::kMeasured)] == Approx(2 * 16e-6));
 }
 
+// Absorbed prompts take three times as long a pair, on either side of the edges of rows and keys.
+TEST_CASE("prompts that absorb and those that do not are interpolated apart") {
+  StepSurface surface([](const StepPoint& point) {
+    return (point.absorbed ? 3e-9 : 1e-9) * static_cast<double>(point.prefill_tokens * point.prefill_keys);
+  });
+  const auto of = [](std::int64_t tokens, std::int64_t keys, bool absorbed) {
+    StepShape shape;
+    shape.prefill_tokens = tokens;
+    shape.prefill_pairs = tokens * keys;
+    shape.prefill_sequences = 1;
+    shape.absorbed = absorbed;
+    return shape;
+  };
+  const auto seconds = [&](std::vector<StepShape> replicas) { return surface.seconds(replicas); };
+  CHECK(seconds({of(3000, 2000, false)}) == Approx(1e-9 * 3000 * 2000));
+  CHECK(seconds({of(3000, 2000, true)}) == Approx(3e-9 * 3000 * 2000));
+  // The first has most rows, the second most keys, and both wait for the third.
+  const std::vector<StepShape> three = {of(4096, 256, false), of(2048, 1024, false), of(1024, 1024, true)};
+  CHECK(seconds(three) == Approx(3e-9 * 1024 * 1024));
+}
+
 }  // namespace
 }  // namespace moebius

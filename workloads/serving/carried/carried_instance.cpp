@@ -77,7 +77,7 @@ std::vector<BatchPtr> CarriedInstance::batches(const Instance& decided, const Kn
       sequence.pages.resize(needed);
       batch->sequences.push_back(std::move(sequence));
     }
-    put_blown_up_first(job_.model, *batch);
+    put_blown_up_first(job_.model, *batch, {job_.plan.absorbed_below, job_.plan.drafts});
     pad(*batch);
     batches.push_back(std::move(batch));
   }

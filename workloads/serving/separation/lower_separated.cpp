@@ -58,9 +58,11 @@ class AttentionRank {
         exchanges_(writer_, pass) {
     set_formats(pass.shape.job.plan, writer_);
     for (const BatchPtr& batch : batches) indices_.push_back(builder().add_batch(batch));
+    const ServingPlan& plan = pass.shape.job.plan;
+    const LatentRule rule{plan.absorbed_below, plan.drafts, pass.absorbed};
     for (const BatchPtr& batch : batches)
-      streams_.push_back(
-          {.latents = latent_parts(model(), *batch), .local = local_batch(batch, model().attention_chunk)});
+      streams_.push_back({.latents = latent_parts(model(), *batch, rule),
+                          .local = local_batch(batch, model().attention_chunk)});
   }
 
   void write() {

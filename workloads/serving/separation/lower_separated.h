@@ -28,6 +28,7 @@ struct SeparatedPass {
   bool decodes = false;
   LaunchMode launch = LaunchMode::kHidden;
   std::function<RoutePtr(int layer, int microbatch)> route;
+  std::optional<bool> absorbed = {};  // see Iteration
 };
 
 // `batches`: of the replica, by microbatch.

@@ -10,7 +10,8 @@ SeparatedIteration::SeparatedIteration(const ServingJob& job, const ServingShape
     : job_(job), shape_(shape), cut_(cut), routes_(job) {}
 
 // All replicas have as many microbatches, as the experts take in those of one turn together.
-void SeparatedIteration::begin(const std::vector<BatchPtr>& batches, std::optional<LaunchMode> launch) {
+void SeparatedIteration::begin(const std::vector<BatchPtr>& batches, std::optional<LaunchMode> launch,
+                               std::optional<bool> absorbed) {
   int parts = job_.plan.apart.microbatches;
   decodes_ = true;
   for (const BatchPtr& batch : batches) {
@@ -18,6 +19,7 @@ void SeparatedIteration::begin(const std::vector<BatchPtr>& batches, std::option
     decodes_ = decodes_ && job_.plan.decodes(*batch);
   }
   launch_ = launch ? *launch : launch_of(job_.plan, *batches.front(), decodes_);
+  absorbed_ = absorbed;
   parts_.clear();
   for (const BatchPtr& batch : batches) {
     const bool repeated = !parts_.empty() && batch == batches[parts_.size() - 1];
@@ -27,8 +29,12 @@ void SeparatedIteration::begin(const std::vector<BatchPtr>& batches, std::option
 }
 
 FragmentPtr SeparatedIteration::fragment(const RankClass& rank_class) {
-  const SeparatedPass pass{shape_, microbatches(), decodes_, launch_,
-                           [this](int layer, int microbatch) { return routes_.get(layer, microbatch); }};
+  const SeparatedPass pass{shape_,
+                           microbatches(),
+                           decodes_,
+                           launch_,
+                           [this](int layer, int microbatch) { return routes_.get(layer, microbatch); },
+                           absorbed_};
   const int rank = rank_class.representative();
   if (holds_experts(job_.plan, rank_class)) return lower_expert_rank(pass, rank - job_.plan.dp);
   return lower_attention_rank(pass, parts_[rank]);

@@ -18,8 +18,9 @@ class SeparatedIteration {
   SeparatedIteration(const ServingJob& job, const ServingShape& shape, PromptCut cut);
 
   void draw(const SlotDraw* loads) { routes_.draw(loads); }  // as IterationRoutes
-  // By replica; `launch`: see Iteration.
-  void begin(const std::vector<BatchPtr>& batches, std::optional<LaunchMode> launch = {});
+  // By replica; `launch`, `absorbed`: see Iteration.
+  void begin(const std::vector<BatchPtr>& batches, std::optional<LaunchMode> launch = {},
+             std::optional<bool> absorbed = {});
   FragmentPtr fragment(const RankClass& rank_class);
   int microbatches() const { return static_cast<int>(parts_.front().size()); }
 
@@ -31,6 +32,7 @@ class SeparatedIteration {
   std::vector<std::vector<BatchPtr>> parts_;  // by replica, by microbatch
   bool decodes_ = false;
   LaunchMode launch_ = LaunchMode::kHidden;
+  std::optional<bool> absorbed_;
 };
 
 }  // namespace moebius

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "workloads/serving/latent_parts.h"
+
 namespace moebius {
 namespace {
 
@@ -12,6 +14,11 @@ double tokens_a_turn(const Speculation& speculation) {
   double tokens = 1, holds = 1;
   for (int i = 0; i < speculation.drafts; ++i) tokens += holds *= speculation.holds(i);
   return tokens;
+}
+
+// Tokens before those of a prompt that attend to so many keys on average; of several prompts none.
+std::int64_t cached_before(double keys, std::int64_t tokens) {
+  return std::max<std::int64_t>(0, std::llround(keys - static_cast<double>(tokens + 1) / 2));
 }
 
 // Of what tokens of a prompt attend to, themselves included, behind `cached` ones.
@@ -66,6 +73,7 @@ double Forecaster::seconds(const Instance& instance, int replica, const Forecast
       shape.prefill_tokens = i == replica ? rows.prompts : std::min(rows.prompts, load.prompt_tokens);
       shape.prefill_pairs = std::llround(static_cast<double>(shape.prefill_tokens) * rows.keys);
       shape.prefill_sequences = shape.prefill_tokens > 0 ? 1 : 0;
+      shape.absorbed = absorbs(rules_.replica.absorbed_below, cached_before(rows.keys, shape.prefill_tokens));
       const std::int64_t images = i == replica ? rows.images : std::min(rows.images, load.images);
       shape.images = static_cast<std::int32_t>(images);
       load.waiting = load.expected = load.prompt_tokens = load.expected_tokens = 0;
@@ -97,6 +105,8 @@ double Forecaster::price_of_prompt(const Instance& instance, const ForecastReque
   piece.prefill_pairs =
       std::llround(static_cast<double>(piece.prefill_tokens) * mean_keys(request.cached, own));
   piece.prefill_sequences = 1;
+  piece.absorbed =
+      absorbs(rules.absorbed_below, cached_before(mean_keys(request.cached, own), piece.prefill_tokens));
   const double each = share(instance, piece);
   if (request.images == 0) return static_cast<double>(pieces) * each;
   piece.images = request.images;  // before the first one

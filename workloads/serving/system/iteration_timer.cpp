@@ -173,6 +173,8 @@ double IterationTimer::seconds(const StepPoint& point, const Extras& extras) {
   Extras launched = extras;
   if (plan.launch == LaunchMode::kGraph && point.prefill_tokens == 0)
     launched.launch = point.eager ? LaunchMode::kKernel : LaunchMode::kGraph;
+  launched.absorbed = point.absorbed;
+  launched.absorbed_alone = rows != own->rows();
   const double seconds = this->seconds(batches, launched);
   Sides& sides = means_[point.prefill_tokens > 0];
   sides.sum += sides_;
@@ -233,7 +235,7 @@ std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vect
   std::vector<FragmentPtr> fragments;
   if (stack.separated) {
     stack.separated->draw(extras.loads);
-    stack.separated->begin(batches, extras.launch);
+    stack.separated->begin(batches, extras.launch, extras.absorbed);
     for (const RankClass& of : layout_.classes) fragments.push_back(stack.separated->fragment(of));
     return fragments;
   }
@@ -247,6 +249,8 @@ std::vector<FragmentPtr> IterationTimer::fragments(Stack& stack, const std::vect
     Iteration part{batch, shard_of(of), [&](int layer) { return stack.routes.get(group, layer); },
                    extras.moves, from_hidden_};
     part.launch = extras.launch;
+    part.absorbed = extras.absorbed;
+    if (extras.absorbed_alone && batch != of_ranks.front()) part.absorbed = false;
     if (plan.attend_by == CutAttention::kHeads) part.whole = batches[of.representative() / plan.cp];
     if (plan.shares_by(ExpertSharing::kGather)) part.longest = stack.routes.longest(group);
     fragments.push_back(lower_iteration(stack.shape, part));
@@ -261,8 +265,9 @@ std::vector<FragmentPtr> IterationTimer::iteration(Stack& stack, const std::vect
       stack.job.plan.overlap(decodes).two_batch ? halves_of(batches) : std::optional<HalfBatches>();
   if (!halves) return fragments(stack, batches, extras);
   std::vector<FragmentPtr> both = fragments(stack, halves->first, extras);
-  const std::vector<FragmentPtr> second = fragments(
-      stack, halves->second, {.loads = extras.loads, .launch = extras.launch});  // weights move once
+  Extras rest = extras;
+  rest.moves = nullptr;  // weights move once
+  const std::vector<FragmentPtr> second = fragments(stack, halves->second, rest);
   for (std::size_t c = 0; c < both.size(); ++c) both[c] = lower_two_batches(both[c], second[c], decodes);
   return both;
 }

@@ -41,6 +41,8 @@ class IterationTimer {
     bool all_layers = false;          // none stands for others
     int drafts = -1;  // rows of guesses that decoding sequences have, no more than the plan's; -1: as many
     std::optional<LaunchMode> launch = {};  // see Iteration; of a point, it says itself
+    std::optional<bool> absorbed = {};      // likewise; where experts stand together, alone: of the first
+    bool absorbed_alone = false;            // replica, as the others have other prompts
   };
   // Seconds from the first op of the iteration to the end of the last, as one of many such. Decoding whose
   // point is not eager is replayed where the plan has graphs, however many sequences it has: whoever asks

@@ -126,14 +126,16 @@ double LoadSurfaces::moving(const StepPoint& point, const std::vector<ExpertMove
                        .prefill_keys = nearest_power(point.prefill_keys, 4),
                        .decode_sequences = nearest_power(point.decode_sequences, 2),
                        .decode_keys = nearest_power(point.decode_keys, 4),
-                       .eager = point.eager};
+                       .eager = point.eager,
+                       .absorbed = point.absorbed};
   const MoveKey key{near.prefill_tokens,
                     near.prefill_keys,
                     near.decode_sequences,
                     near.decode_keys,
                     *std::max_element(got.begin(), got.end()),
                     *std::max_element(sent.begin(), sent.end()),
-                    near.eager};
+                    near.eager,
+                    near.absorbed};
   const auto known = moving_.find(key);
   if (known != moving_.end()) return known->second;
   return moving_[key] = std::max(0.0, measures_.moving(near, bytes) - measures_.moving(near, nullptr));

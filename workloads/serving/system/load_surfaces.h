@@ -47,7 +47,7 @@ class LoadSurfaces {
   BusySources busy() const;  // beyond that of the evenly loaded iterations, of all that were counted
 
  private:
-  using MoveKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int, bool>;
+  using MoveKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int, bool, bool>;
 
   Measures measures_;
   std::vector<double> edges_;

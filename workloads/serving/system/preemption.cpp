@@ -24,10 +24,13 @@ std::int64_t Replica::growth_of(const Decoding& sequence) const {
 
 void Replica::make_room_for_growth() {
   std::int64_t pages = growth();
+  bool drove_out = false;
   while (!make_room(pages) && !decoding_.empty()) {
     preempt_youngest();
     pages = growth();
+    drove_out = true;
   }
+  follow_reserve(drove_out);
   changes_ += static_cast<std::int32_t>(pages);
   hold(pages);
   to_come_ -= pages;
@@ -52,6 +55,7 @@ void Replica::preempt_youngest() {
                        .chain = chain,
                        .priority = sequence.priority,
                        .since = sequence.since,
+                       .generated = sequence.generated,
                        .number = sequence.number});
   waiting_tokens_ += sequence.context + 1;
   ++seen_, ++known_, ++driven_out_;

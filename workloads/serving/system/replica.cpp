@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/serving/latent_parts.h"
 
 namespace moebius {
 void StepOutcome::clear() {
@@ -25,6 +26,7 @@ Replica::Replica(const ReplicaRules& rules)
   CHECK(rules.pages > 0 && rules.page_tokens > 0 && rules.token_budget > 0 && rules.max_running > 0,
         fmt::format("pages={} page_tokens={} token_budget={} max_running={}", rules.pages, rules.page_tokens,
                     rules.token_budget, rules.max_running));
+  begin_reserve();
 }
 
 void Replica::use_tiers(TiersBelow& below) {
@@ -47,18 +49,6 @@ std::int64_t Replica::held_by(std::int64_t tokens) const {
 
 std::int64_t Replica::held_by_prompt(std::int64_t tokens) const {
   return rules_.parts.held_by_prompt(pages_of(std::max<std::int64_t>(tokens, rules_.slot_tokens)));
-}
-
-std::int64_t Replica::to_come(std::int64_t tokens, std::int64_t left) const {
-  return held_by(tokens + left + rules_.speculation.drafts) - held_by(tokens);
-}
-
-// Alone it needs none, nor where others decode.
-std::int64_t Replica::kept_free(std::int64_t tokens, std::int64_t left) const {
-  std::int64_t others = occupied_, pages = to_come_ + to_come(tokens, left);
-  for (const Replica* other : beside_) others += other->occupied_, pages += other->to_come_;
-  if (others == 0 || rules_.hands_over) return 0;
-  return static_cast<std::int64_t>(rules_.output_reserve * static_cast<double>(pages));
 }
 
 // The last token is never fed back. One that is driven out comes back as a prompt of all it had.
@@ -238,6 +228,7 @@ const StepShape& Replica::decided() {
   if (shape_.empty()) return shape_;
   shape_.changes = changes_ + shape_.prefill_sequences;
   changes_ = 0;
+  shape_.absorbed = absorbs(rules_.absorbed_below, shape_.prefill_past);
   if (rules_.padded && shape_.prefill_tokens > 0) pad();
   return shape_;
 }
@@ -271,6 +262,7 @@ void Replica::complete(Time end, StepOutcome& outcome) {
   if (shape_.decode_sequences > 0) complete_decode(end, outcome);
   if (shape_.prefill_tokens > 0) complete_prefill(end, outcome);
   shape_ = {};
+  if (idle()) begin_reserve();
 }
 
 }  // namespace moebius

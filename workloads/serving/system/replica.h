@@ -44,6 +44,15 @@ struct ReplicaRules {
   std::int32_t shared_tokens =
       0;                      // of a block that requests may share; pages make up whole blocks. 0: none are
   double output_reserve = 0;  // share of the pages still to be asked for that admission leaves free
+  // That share begins at `first_reserve` where this is more, and at it again when nobody is left; it falls by
+  // equal steps in so many iterations that decode and drive nobody out. One that does makes it what the
+  // others have generated and 20 tokens more each, of all they may generate: SGLang, NewTokenRatioTracker. 0:
+  // constant.
+  double first_reserve = 0;
+  std::int32_t reserve_decay = 0;
+  // Of the tokens that a sequence still gets at most so many count for the reserve; until its prompt is
+  // computed they count whole. 0: all count, by the share from its admission on.
+  std::int32_t newcomer_reserve = 0;
   kv::EvictionKind eviction = kv::EvictionKind::kLru;  // of shared blocks that nobody uses
   double depth_cost = 0;                               // see kv::EvictionOptions
   Speculation speculation;
@@ -61,6 +70,8 @@ struct ReplicaRules {
   // no more than so many iterations.
   double gather_share = 0;
   std::int32_t gather_iterations = 0;
+  // Of latent attention: prompts behind cached tokens, but fewer than so many, are absorbed (LatentRule).
+  std::int64_t absorbed_below = 0;
   std::uint64_t seed = 1;
 };
 
@@ -73,6 +84,7 @@ struct Sequence {
   std::int32_t images = 0;    // of the prompt, which are encoded here before it
   // Of one that had tokens and was driven out: when its last one was there.
   std::optional<Time> since = {};
+  std::int32_t generated = 0;  // and how many these are, which are part of the prompt then
   // Of the request in the traffic, by which guesses hold or not; ids are given again.
   std::uint32_t number = 0;
 };
@@ -213,6 +225,7 @@ class Replica {
     Time since;                                  // its last token
     std::int32_t priority = 0;
     std::uint32_t number = 0;  // see Sequence
+    std::int32_t generated = 0;
   };
   struct HandedOver {
     Decoding sequence;
@@ -260,8 +273,15 @@ class Replica {
   std::int64_t pages_of(std::int64_t tokens) const;
   std::int64_t held_by(std::int64_t tokens) const;         // pages of a sequence alone that has so many
   std::int64_t held_by_prompt(std::int64_t tokens) const;  // until it is computed
-  std::int64_t to_come(std::int64_t tokens, std::int64_t left) const;    // pages beyond those of `tokens`
-  std::int64_t kept_free(std::int64_t tokens, std::int64_t left) const;  // where such a sequence is admitted
+  // Pages with all tokens that the reserve counts, and of these those beyond `tokens`.
+  std::int64_t furthest(std::int64_t tokens, std::int64_t left) const;
+  std::int64_t to_come(std::int64_t tokens, std::int64_t left) const;
+  // Where such a sequence is admitted. `newcomer`: its prompt is to be computed.
+  std::int64_t kept_free(std::int64_t tokens, std::int64_t left, bool newcomer) const;
+  double kept_for_others() const;  // of that, for those with pages
+  double kept_for_own() const;
+  void follow_reserve(bool drove_out);
+  void begin_reserve();
   std::int32_t tokens_of(const Decoding& sequence) const;
   void complete_prefill(Time end, StepOutcome& outcome);
   void complete_decode(Time end, StepOutcome& outcome);
@@ -292,7 +312,7 @@ class Replica {
   struct Blocked {
     std::int32_t id = -1;       // which one that was; -1: none
     std::int64_t free = 0;      // free_pages() then
-    std::int64_t to_come = 0;   // pages, of which a share is kept free
+    double kept = 0;            // kept_for_others()
     std::int64_t resident = 0;  // blocks that it may share
   };
   bool is_blocked(std::int32_t id) const;
@@ -306,7 +326,9 @@ class Replica {
   std::int64_t expected_ = 0, expected_tokens_ = 0;
   // Of sequences with pages: those that they will ask for; tokens in the cache of those that decode.
   std::int64_t to_come_ = 0, context_ = 0;
-  std::int32_t changes_ = 0;  // since the last decision; see StepShape
+  std::int64_t newcomers_to_come_ = 0;  // of to_come_, of those whose prompts are computed
+  double reserve_ = 0;                  // ReplicaRules::output_reserve as it is now
+  std::int32_t changes_ = 0;            // since the last decision; see StepShape
   std::int32_t longest_ = 0,
                longest_past_ = 0;  // of the prompts of this iteration: tokens; those before them
 };

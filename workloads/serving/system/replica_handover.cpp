@@ -12,7 +12,7 @@ namespace moebius {
 bool Replica::reserve(std::int32_t id, std::int32_t prompt, std::int32_t output) {
   if (!swapped_.empty() || !waiting_.empty()) return false;
   if (occupied_ >= rules_.max_running) return false;
-  if (!make_room(held_by(prompt) + kept_free(prompt, output))) return false;
+  if (!make_room(held_by(prompt) + kept_free(prompt, output, false))) return false;
   hold(held_by(prompt));
   to_come_ += to_come(prompt, output);
   if (tables_ != nullptr) tables_->begin(id, {}, held_by(prompt));
@@ -23,7 +23,9 @@ bool Replica::reserve(std::int32_t id, std::int32_t prompt, std::int32_t output)
 
 void Replica::adopt(const Sequence& sequence, Time since) {
   expected_tokens_ = std::max<std::int64_t>(0, expected_tokens_ - sequence.prompt);
-  decode({sequence.id, sequence.prompt, sequence.output, 0, since, sequence.priority, sequence.number});
+  // Its first token came with the prompt.
+  decode({sequence.id, sequence.prompt, sequence.output, 0, since, sequence.priority, sequence.number,
+          sequence.generated + 1});
 }
 
 std::size_t Replica::handed_over(std::int32_t id) const {

@@ -21,6 +21,7 @@ std::int32_t Replica::take_chunk(Prefilling& prefilling, std::int64_t budget) {
   prefilling.begun = now_;
   shape_.prefill_tokens += prefilling.chunk;
   shape_.prefill_pairs += causal_pairs(prefilling.done, prefilling.chunk);
+  shape_.prefill_past += prefilling.done;
   ++shape_.prefill_sequences;
   longest_ = std::max(longest_, prefilling.chunk);
   longest_past_ = std::max(longest_past_, prefilling.done);
@@ -70,7 +71,7 @@ bool Replica::is_blocked(std::int32_t id) const {
   if (blocked_.id != id || occupied_ == 0 || free_pages() > blocked_.free ||
       index_.resident() != blocked_.resident)
     return false;
-  return rules_.output_reserve <= 0 || to_come_ >= blocked_.to_come;
+  return kept_for_others() >= blocked_.kept;
 }
 
 // One that was driven out meets blocks of its own: those say nothing of what requests share.
@@ -91,10 +92,10 @@ bool Replica::admit_next() {
   const kv::BlockIndex::Found there_already =
       block_pages() > 0 ? index_.find(next.chain) : kv::BlockIndex::Found{};
   const std::int64_t pages = held_by_prompt(next.prompt) - there_already.blocks * block_pages();
-  const std::int64_t needed = pages + kept_free(next.prompt, next.output - 1);
+  const std::int64_t needed = pages + kept_free(next.prompt, next.output - 1, true);
   // Blocks that it would share and nobody uses now count as free.
   if (needed + there_already.idle * block_pages() > free_pages()) {
-    blocked_ = {next.id, free_pages(), to_come_, index_.resident()};
+    blocked_ = {next.id, free_pages(), kept_for_others(), index_.resident()};
     return false;
   }
   if (block_pages() > 0) index_.acquire(next.chain, prefilling.lease);
@@ -109,7 +110,9 @@ bool Replica::admit_next() {
   hold(pages);
   if (tables_ != nullptr) tables_->begin(next.id, next.chain.first(prefilling.lease.slots.size()), pages);
   ++occupied_;
-  to_come_ += to_come(next.prompt, next.output - 1);
+  const std::int64_t asked = to_come(next.prompt, next.output - 1);
+  to_come_ += asked;
+  newcomers_to_come_ += asked;
   admitted_.push_back(next.id);
   shape_.images += next.images;
   waiting_images_ -= next.images;
@@ -133,12 +136,13 @@ void Replica::complete_prefill(Time end, StepOutcome& outcome) {
       continue;
     }
     held_ -= held_by_prompt(sequence.prompt) - held_by(sequence.prompt);
+    newcomers_to_come_ -= to_come(sequence.prompt, sequence.output - 1);
     outcome.prefilled.push_back(sequence.id);
     ++outcome.tokens;
     if (sequence.since) outcome.gaps.push_back({end - *sequence.since, 1});
     --sequence.output;
     const Decoding next{sequence.id, sequence.prompt,   sequence.output, share(prefilling),
-                        end,         sequence.priority, sequence.number};
+                        end,         sequence.priority, sequence.number, sequence.generated + 1};
     if (next.left == 0) {
       outcome.finished.push_back(next.id);
       leave(next);

@@ -60,7 +60,8 @@ struct PoolKeys {
   PoolRole role = PoolRole::kBoth;
   PhaseKeys phase;
   int max_batch = 0;
-  std::int64_t token_budget = 0;
+  std::int64_t token_budget = 0, absorbed_below = 0;
+  bool absorbed_given = false;
   BatchPolicy batching = BatchPolicy::kPrefillFirst;
   bool chunked = true;
   std::optional<WanRules> wan = {};
@@ -118,7 +119,7 @@ enum class CacheShare : std::uint8_t {
 struct ServicePlan {
   bool full_steps = true;    // every op of every iteration, on one pool, all requests there at the beginning
   bool steps_given = false;  // in the scenario
-  bool fold_given = false;
+  bool fold_given = false, absorbed_given = false;
   bool separate = false;       // prefill and decode on pools of their own
   bool experts_apart = false;  // attention and experts on pools of their own
   EncoderPlan encoder = {};
@@ -133,7 +134,9 @@ struct ServicePlan {
   BatchPolicy batching = BatchPolicy::kPrefillFirst;
   bool chunked = true;  // prompts may be cut at the token budget
   Speculation speculation = {};
-  double output_reserve = 0;  // see ReplicaRules
+  // See ReplicaRules; the last three where prompts are computed and answered on one pool.
+  double output_reserve = 0, first_reserve = 0;
+  int reserve_decay = 0, newcomer_reserve = 0;
   RouterPolicy router = RouterPolicy::kRoundRobin;
   ReplicaBalance balance = ReplicaBalance::kTokens;
   HostCosts host = {};

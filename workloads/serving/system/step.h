@@ -23,6 +23,8 @@ struct StepShape {
   std::int32_t images = 0;   // to be encoded before the prompts that begin in it
   // Decoding that no captured graph has room for: its kernels are launched one by one.
   bool eager = false;
+  std::int64_t prefill_past = 0;  // tokens in the cache before the prompts' own, all together
+  bool absorbed = false;          // those read latents by absorbed maps, see LatentRule
 
   std::int64_t rows() const { return prefill_tokens + decode_tokens; }
   bool empty() const { return rows() == 0; }

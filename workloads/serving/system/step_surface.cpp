@@ -53,6 +53,7 @@ std::size_t StepSurface::Hash::operator()(const StepPoint& point) const {
   for (const std::int64_t part :
        {point.prefill_tokens, point.prefill_keys, point.decode_sequences, point.decode_keys, point.fillers})
     hash = (hash ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15u, hash ^= hash >> 29;
+  if (point.absorbed) hash ^= 0x94d049bb133111ebu;
   return point.eager ? ~hash : hash;
 }
 
@@ -65,7 +66,8 @@ StepPoint point_of(const StepShape& shape, double others) {
           .decode_sequences = shape.decode_sequences,
           .decode_keys = mean(shape.decode_context, shape.decode_sequences),
           .others = others,
-          .eager = shape.eager};
+          .eager = shape.eager,
+          .absorbed = shape.absorbed};
 }
 
 StepPoint point_of(const StepShape& own, std::span<const StepShape> replicas) {
@@ -109,9 +111,14 @@ void StepSurface::visit_corners(const StepPoint& point, Visit visit) {
       return static_cast<std::int64_t>((upper >> c & 1) != 0 ? around[c].high : around[c].low);
     };
     const std::int64_t prompts = rows == 0 ? 0 : std::max<std::int64_t>(1, whole(0) - whole(2));
-    return StepPoint{
-        prompts,  whole(1),   whole(2), whole(3), (upper >> 4 & 1) != 0 ? around[4].high : around[4].low,
-        whole(5), point.eager};
+    return StepPoint{prompts,
+                     whole(1),
+                     whole(2),
+                     whole(3),
+                     (upper >> 4 & 1) != 0 ? around[4].high : around[4].low,
+                     whole(5),
+                     point.eager,
+                     point.absorbed};
   };
   Cell& cell = cell_at(edges(0));
   std::uint32_t inside = 0;  // coordinates along which the point is between edges
@@ -196,6 +203,7 @@ StepStalls StepSurface::stalls(std::span<const StepShape> replicas, double secon
     sum.decode_context += shape.decode_context;
     sum.fillers += shape.fillers;
     sum.eager |= shape.eager;
+    sum.absorbed |= shape.absorbed;
   }
   StepPoint even = point_of(sum, 1);
   const auto count = static_cast<std::int64_t>(replicas.size());
@@ -214,18 +222,24 @@ double StepSurface::forecast(std::span<const StepShape> replicas) {
 }
 
 double StepSurface::slowest(std::span<const StepShape> replicas, bool sampled) {
-  const StepShape *rows = &replicas[0], *keys = &replicas[0];
+  const StepShape *rows = &replicas[0], *keys = &replicas[0], *absorbed = nullptr;
+  const auto pairs = [](const StepShape& shape) { return shape.prefill_pairs + shape.decode_context; };
   for (const StepShape& shape : replicas) {
     if (shape.rows() > rows->rows()) rows = &shape;
-    if (shape.prefill_pairs + shape.decode_context > keys->prefill_pairs + keys->decode_context)
-      keys = &shape;
+    if (pairs(shape) > pairs(*keys)) keys = &shape;
+    if (shape.absorbed && (absorbed == nullptr || pairs(shape) > pairs(*absorbed))) absorbed = &shape;
   }
-  const double most_rows = of_replica(*rows, replicas, sampled);
-  if (keys == rows) return most_rows;
-  const double most_keys = of_replica(*keys, replicas, sampled);
-  if (sampled)
-    at(point_of(most_rows < most_keys ? *rows : *keys, replicas), -1);  // the shorter one counts not
-  return std::max(most_rows, most_keys);
+  const StepShape* longest = rows;
+  double seconds = of_replica(*rows, replicas, sampled);
+  const auto compare = [&](const StepShape& other) {
+    const double of_other = of_replica(other, replicas, sampled);
+    const bool longer = of_other > seconds;
+    if (sampled) at(point_of(longer ? *longest : other, replicas), -1);  // the shorter one counts not
+    if (longer) longest = &other, seconds = of_other;
+  };
+  if (keys != rows) compare(*keys);
+  if (absorbed != nullptr && absorbed != rows && absorbed != keys) compare(*absorbed);
+  return seconds;
 }
 
 }  // namespace moebius

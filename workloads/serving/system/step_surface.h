@@ -24,6 +24,7 @@ struct StepPoint {
   double others = 1;             // rows of another replica over this one's
   std::int64_t fillers = 0;      // of decode_sequences, on each replica: alike, they choose the same experts
   bool eager = false;            // see StepShape
+  bool absorbed = false;         // likewise
   bool operator==(const StepPoint&) const = default;
 };
 
@@ -47,9 +48,10 @@ struct SurfaceError {
 
 // Edges: rows, where there are prompts, at quarters of a power of two, decoding sequences at halves, keys at
 // powers of 16, or of less where asked, `others` at quarters up to one, then 2^k, fillers as sequences.
-// Linear between, along every coordinate, and never between an eager iteration and one that a graph replays:
-// the corners of either are of its own kind, on whichever side of the captured sizes they stand. An iteration
-// takes as long as the replica needs that has most rows, or the one that has most keys, whichever is longer.
+// Linear between, along every coordinate, and never between an eager iteration and one that a graph replays,
+// nor between one whose prompts absorb and one whose do not: the corners of either are of its own kind, on
+// whichever side of the captured sizes or of the rule's they stand. An iteration takes as long as the longest
+// needs of three replicas: which has most rows, which has most keys, and of those that absorb which has most.
 class StepSurface : public StepCost {
  public:
   using Measure = std::function<StepTime(const StepPoint&)>;

@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "models/model.h"
 #include "workloads/cost/roofline.h"
+#include "workloads/service/rules.h"
 #include "workloads/service/timed_pool.h"
 
 namespace moebius {
@@ -68,7 +69,7 @@ class FullIterations {
     TokenCounts best{};
     for (const std::int64_t rows : edges(std::max<std::int64_t>(1, most / 8), most, 4)) {
       for (const std::int64_t keys : prompt_keys()) {
-        const double rate = static_cast<double>(rows) / timed_.surface().at({rows, keys, 0, 0, 1});
+        const double rate = static_cast<double>(rows) / seconds_of_prompts(rows, keys, 1);
         for (std::size_t w = 0; w < best.size(); ++w)
           best[w] = std::max(best[w], pool_.phase.plan.replicas() * rate * counted(w, keys));
       }
@@ -79,7 +80,7 @@ class FullIterations {
   double shortest_prompt() {
     double least = kForeverLong;
     for (const std::int64_t keys : prompt_keys())
-      least = std::min(least, timed_.surface().at({1, keys, 0, 0, alone()}));
+      least = std::min(least, seconds_of_prompts(1, keys, alone()));
     return least;
   }
 
@@ -100,6 +101,16 @@ class FullIterations {
   }
 
  private:
+  // By heads or absorbed, where its engine does either: the shorter of both.
+  double seconds_of_prompts(std::int64_t rows, std::int64_t keys, double others) {
+    const StepPoint point{.prefill_tokens = rows, .prefill_keys = keys, .others = others};
+    const double seconds = timed_.surface().at(point);
+    if (absorbed_below(pool_) <= 1) return seconds;
+    StepPoint absorbed = point;
+    absorbed.absorbed = true;
+    return std::min(seconds, timed_.surface().at(absorbed));
+  }
+
   static double counted(std::size_t weight, std::int64_t keys) {
     return 1 + kKeyWeights[weight] * static_cast<double>(keys);
   }

@@ -2,6 +2,7 @@
 #include <limits>
 #include <utility>
 
+#include "workloads/serving/latent_parts.h"
 #include "workloads/serving/system/tiers/tier_state.h"
 
 namespace moebius {
@@ -135,6 +136,7 @@ double TierState::compute_seconds(std::int64_t tokens, std::int64_t past) {
   shape.prefill_sequences = 1;
   const std::int64_t before = past + (tokens - part) / 2;  // on average over the iterations
   shape.prefill_pairs = part * before + part * (part + 1) / 2;
+  shape.absorbed = absorbs(rules.absorbed_below, before);
   return rules.cost->forecast(shapes) * static_cast<double>(tokens) / static_cast<double>(part);
 }
 

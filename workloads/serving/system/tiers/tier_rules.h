@@ -31,9 +31,10 @@ struct TierRules {
   Time fabric_latency;                           // one way
   std::int32_t layers = 1;                       // of the model
   double depth_cost = 0;                         // see kv::EvictionOptions
-  StepCost* cost = nullptr;       // of an iteration of the pool's instances; outlives the tiers
-  std::int32_t replicas = 1;      // of an instance
-  std::int64_t token_budget = 1;  // of an iteration of a replica
+  StepCost* cost = nullptr;         // of an iteration of the pool's instances; outlives the tiers
+  std::int32_t replicas = 1;        // of an instance
+  std::int64_t token_budget = 1;    // of an iteration of a replica
+  std::int64_t absorbed_below = 0;  // as ReplicaRules
 };
 
 }  // namespace moebius
