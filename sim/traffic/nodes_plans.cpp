@@ -24,6 +24,14 @@ bool crosses_nodes(const GroupSites& group, const Cluster& cluster) {
   });
 }
 
+// Those on the board of a node's first member.
+int members_of_host(const std::vector<std::int32_t>& node, const GroupSites& group, const Fabric& fabric) {
+  const int first = group.members[node.front()].device;
+  return static_cast<int>(std::count_if(node.begin(), node.end(), [&](std::int32_t member) {
+    return fabric.distance(first, group.members[member].device) != Distance::kBoards;
+  }));
+}
+
 NodesPlace place_of(const GroupSites& group, const Fabric& fabric) {
   NodesPlace place;
   place.nodes = static_cast<int>(group.nodes.size());
@@ -35,11 +43,13 @@ NodesPlace place_of(const GroupSites& group, const Fabric& fabric) {
     if (nics.insert(nic).second) place.nic_rate = fabric.capacity({WireKind::kNicOut, nic}).value;
   }
   place.nics = std::min(static_cast<int>(nics.size()), kMostRings);  // each enters and leaves by one
+  place.proxies = static_cast<int>(nics.size());
   for (std::size_t i = 0; i < group.nodes.size(); ++i) {
     const auto &from = group.nodes[i], &to = group.nodes[(i + 1) % group.nodes.size()];
     const double seconds =
         fabric.latency(group.members[from.front()].device, group.members[to.front()].device).seconds();
     place.per_node = std::max(place.per_node, static_cast<int>(from.size()));
+    place.per_host = std::max(place.per_host, members_of_host(from, group, fabric));
     place.message += seconds / place.nodes;
     place.farthest = std::max(place.farthest, seconds);
   }
@@ -136,7 +146,8 @@ Traffic NodesPlanner::traffic(Algorithm algorithm, Protocol protocol, bool in_ne
   traffic.latency = 0;
   traffic.hops = 0;
   traffic.least_seconds = std::max(
-      {traffic.least_seconds, window_seconds(call_, algorithm, protocol), host_bridge_seconds(call_)});
+      {traffic.least_seconds, window_seconds(call_, algorithm, protocol),
+       posting_seconds(call_, algorithm, protocol), host_bridge_seconds(call_)});
   return traffic;
 }
 

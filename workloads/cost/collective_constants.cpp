@@ -185,6 +185,7 @@ std::optional<LinkConstants> link_constants(const Accelerator& chip) {
     if (row.accelerator != name) continue;
     LinkConstants link = scaled(row, link_fields(), chip);
     link.nominal *= achieved_rate(chip) / row.achieved;
+    if (row.channels > 0) link.channel_copy = row.copy_rate / row.channels;
     if (row.own_ports && row.accelerator != known)
       link.channels = std::min(row.channels, channels_of_links(chip));
     return link;

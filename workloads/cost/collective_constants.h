@@ -50,6 +50,7 @@ struct LinkConstants {
   // Not of a row but of the devices at hand: what a message takes longer than `latency`. s.
   double neighbour_more = 0;  // from one to the next, mean around the ring
   double message_more = 0;    // between any two, at most
+  double channel_copy = 0;    // copy_rate of one channel, however many the links have; 0: takes no channels
   bool one_order = true;      // all rings take the devices in one; over direct links each has its own
 };
 

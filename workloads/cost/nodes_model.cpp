@@ -17,8 +17,11 @@ constexpr double kChunkLL = 32 * kKiB, kChunkLL128 = 576e3;
 constexpr double kSwitchChunk = 128 * kKiB;  // NCCL_NVLS_CHUNKSIZE
 // A channel more for each so many bytes: bytes a thread (8, 8, 64) x threads (512, 640, 512).
 constexpr double kForChannelLL = 4 * kKiB, kForChannelLL128 = 5 * kKiB, kForChannelSimple = 32 * kKiB;
-constexpr double kStepsOfBuffer = 8;       // NCCL_STEPS
-constexpr double kSendChunk = 128 * kKiB;  // NCCL_P2P_NET_CHUNKSIZE
+constexpr double kStepsOfBuffer = 8;        // NCCL_STEPS
+constexpr double kSendChunk = 128 * kKiB;   // NCCL_P2P_NET_CHUNKSIZE
+constexpr double kSendChunkLL = 16 * kKiB;  // data of half a step of its buffer
+constexpr int kSendsOfChannel = 8;          // NCCL_MAX_DEV_WORK_P2P_PER_BATCH
+constexpr int kPostedTogether = 8;          // NCCL_PROXY_MAX_SUBS
 // Chunks of different channels and their latencies overlap, as inside a node.
 constexpr double kOverlap = 2;
 
@@ -135,6 +138,27 @@ double in_switch_seconds(const NodesCall& call, double data) {
   return together(steps, std::max(data, node_switch_seconds(call)));
 }
 
+// PXN: over the links of a node to the member beside the NIC.
+bool goes_by_rail(const NodesCall& call, Algorithm algorithm) {
+  return algorithm == Algorithm::kRailLocal && call.link.own_ports && call.place.per_node > 1;
+}
+
+double bytes_to_each(const NodesCall& call) {
+  return call.call.bytes / call.call.devices;
+}
+
+// A message leaves when its chunk is copied whole, and the last one is copied after it came. Each send and
+// each receive of a channel has its part of the warps for all the time: one of either 18.4 GB/s on H100 (a
+// channel of GH200 was measured to send 18.3: NVIDIA/nccl issue 1272), eight 2.3 each. LL writes a flag
+// beside each word.
+double chunk_copies_seconds(const NodesCall& call, Protocol protocol) {
+  if (call.link.channel_copy <= 0) return 0;
+  const double sends = std::min(kSendsOfChannel, call.place.per_node);
+  const double rate = call.link.channel_copy / (2 * sends);
+  const double bytes = bytes_to_each(call);
+  return 2 * std::min(bytes, send_chunk(bytes, protocol)) * protocol_overhead(protocol) / rate;
+}
+
 }  // namespace
 
 double protocol_overhead(Protocol protocol) {
@@ -157,6 +181,25 @@ double window_seconds(const NodesCall& call, Algorithm algorithm, Protocol proto
 double host_bridge_seconds(const NodesCall& call) {
   if (call.link.own_ports || call.place.per_node < 2) return 0;
   return wire_bytes(call.call) / library_rate(call.link, call.place.per_node);
+}
+
+double send_chunk(double bytes, Protocol protocol) {
+  if (protocol == Protocol::kLL) return kSendChunkLL;
+  if (bytes < kSendChunk) return kSendChunk / 4;
+  return bytes < 8 * kSendChunk ? kSendChunk / 2 : kSendChunk;
+}
+
+// Of the busiest proxy of a node; the first message's posting is in proxy_latency().
+double posting_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol) {
+  if (call.call.kind != OpKind::kAllToAll) return 0;
+  const NodesPlace& place = call.place;
+  const bool by_rail = goes_by_rail(call, algorithm);
+  const double senders = by_rail ? std::max(1.0, 1.0 * place.per_node / place.proxies) : 1;
+  const double bytes = bytes_to_each(call), peers = call.call.devices - place.per_node;
+  const double messages = senders * peers * std::ceil(bytes / send_chunk(bytes, protocol));
+  const double posted = by_rail ? std::min(kPostedTogether, place.per_host) : 1;
+  const double others = protocol == Protocol::kSimple ? 2 : 1;  // receive, flush
+  return std::max(0.0, messages - 1) * post_latency(call) * (1 + others / posted);
 }
 
 double messages_of_send(double bytes, Protocol protocol) {
@@ -184,7 +227,7 @@ double nodes_seconds(const NodesCall& call, Algorithm algorithm, Protocol protoc
   if (call.call.kind == OpKind::kAllToAll) {  // all at once; peers share the channels, as inside a node
     const double rail = algorithm == Algorithm::kRailLocal ? call.link.message_more : 0;
     return launch + call.link.step_ll * std::log2(call.call.devices) + rail + call.place.farthest +
-           proxy_latency(protocol) + data;
+           proxy_latency(protocol) + chunk_copies_seconds(call, protocol) + data;
   }
   if (call.call.kind == OpKind::kBroadcast) return launch + broadcast_seconds(call, protocol, data, many);
   if (algorithm == Algorithm::kInSwitch) return launch + in_switch_seconds(call, data);

@@ -23,6 +23,8 @@ struct NodesPlace {
   double nic_rate = 0;  // of one of them, bytes a second and direction
   double message = 0;   // one message from node to node, mean over the nodes in order: the fabric's latency
   double farthest = 0;  // the same, the largest
+  int proxies = 1;      // threads on the host that post for the members of a node: one for each NIC in use
+  int per_host = 1;     // members in a node that stand on one board, at most: they share a host
   LibrarySettings settings = {};
 };
 
@@ -55,6 +57,20 @@ double messages_of_send(double bytes, Protocol protocol);
 // of a call; 0 for all-to-all, whose channels are shared by peers.
 double window_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol);
 
+// Of a send from node to node: the bytes of data that go in one message (addP2pToPlan()).
+// Simple: 128 KiB (NCCL_P2P_NET_CHUNKSIZE), half of it below 1 MiB, a quarter below 128 KiB; LL: 16 KiB.
+double send_chunk(double bytes, Protocol protocol);
+
+// All-to-all: what the host takes to post a call's messages, s, at least; 0 for other calls. One thread posts
+// all of a NIC, one after the other, so that many small ones leave at its rate. A message is a send, a
+// receive and, of Simple, a flush, each as long as NCCL's tuner takes one (getNetOverhead; of Simple it
+// counts three). PXN brings the messages of a host's members to one NIC: their receives and flushes are
+// posted together, up to eight (NCCL_PROXY_MAX_SUBS). Without it, by Algorithm::kDirect and over PCIe, each
+// has its own.
+// The rounds that a member's sends make where they are more than eight for each channel
+// (NCCL_MAX_DEV_WORK_P2P_PER_BATCH) are shorter than what these messages take to be posted.
+double posting_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol);
+
 // Devices that share host bridges: what a call sends goes on through those of its node, at no more than what
 // the library reaches between as many devices of one node (collective_model.h). s, at least; 0 where each has
 // a port of its own.
@@ -67,7 +83,8 @@ bool may_sum_in_network(const NodesCall& call);
 // Seconds of that from launch to end: up to the highest switch and down once, whatever the number of nodes.
 double network_sum_seconds(const NodesCall& call, double data);
 
-// Seconds from launch to end; `data`: what the wires take for the bytes of the protocol, s.
+// Seconds from launch to end; `data`: what the wires take for the bytes of the protocol, s. Sends of an
+// all-to-all also copy their first chunk before its message leaves, receives the last after it came.
 double nodes_seconds(const NodesCall& call, Algorithm algorithm, Protocol protocol, double data);
 
 }  // namespace moebius

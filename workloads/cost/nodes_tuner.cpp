@@ -177,6 +177,10 @@ double proxy_latency(Protocol protocol) {
   return latencies_of(protocol).net_tree - kNetworkMessage;
 }
 
+double post_latency(const NodesCall& call) {
+  return generation_of(call).post;
+}
+
 double network_sum_latency(bool in_nodes) {
   return (in_nodes ? kSumNet : kChainSumNet) - kNetworkMessage;
 }

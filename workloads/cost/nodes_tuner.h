@@ -16,6 +16,8 @@ double tree_channel_rate(const NodesCall& call, Protocol protocol);
 // Of one message between nodes, beside the network's own latency: device to proxy thread, posting,
 // completion, proxy to device. s.
 double proxy_latency(Protocol protocol);
+// Of that the host's own part: one call to post to the NIC or to complete (getNetOverhead), s.
+double post_latency(const NodesCall& call);
 // The same of a message that the switches of the network sum up; in_nodes: after those of the nodes.
 double network_sum_latency(bool in_nodes);
 
