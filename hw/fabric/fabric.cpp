@@ -13,7 +13,7 @@ namespace moebius {
 namespace {
 
 constexpr int kBundles = -1;  // instead of a path: the bundles of all paths
-constexpr int kMostSitesKept = 1 << 16;
+constexpr int kMostSitesKept = 1 << 18;  // of 28 bytes each
 
 bool on_other_boards(const FabricPool& pool, int local, int other) {
   return pool.board > 0 && local / pool.board != other / pool.board;

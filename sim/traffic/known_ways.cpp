@@ -52,10 +52,10 @@ bool is_beyond_node(WireKind kind) {
 }  // namespace
 
 StepBuilder::KnownWay& StepBuilder::place_of_way(int from, int to, const Way& way) {
-  constexpr int kBits = 13;
-  known_ways_.resize(std::size_t{1} << kBits);
+  known_ways_.resize(std::size_t{1} << kWayBits);
   const std::uint64_t ends = static_cast<std::uint64_t>(from) << 32 | static_cast<std::uint32_t>(to);
-  return known_ways_[(ends * 4 + static_cast<std::uint64_t>(way.part)) * 0x9e3779b97f4a7c15u >> (64 - kBits)];
+  const std::uint64_t key = ends * 4 + static_cast<std::uint64_t>(way.part);
+  return known_ways_[key * 0x9e3779b97f4a7c15u >> (64 - kWayBits)];
 }
 
 void StepBuilder::take_hop(const Hop& hop, const Way& way) {
@@ -91,7 +91,7 @@ void StepBuilder::take_way(int from, int to, const Way& way, KnownWay* learned) 
 StepBuilder::Load StepBuilder::load_on(WireId wire) {
   const int index = table_.wire(wire);
   // The sender's own wire stays in any case, so that every flow has one.
-  if (!sites_.fabric().can_bind(wire.kind) && !leaves_sender(wire.kind)) {
+  if (!can_bind_[static_cast<int>(wire.kind)] && !leaves_sender(wire.kind)) {
     if (sites_.folded()) return {.wire = -1};  // the wires of all others would be missing
     return {.wire = index, .stand_in = index, .carried = Carried::kFree};
   }

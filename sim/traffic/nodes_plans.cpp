@@ -162,7 +162,15 @@ NodesPlan NodesPlanner::plan(Algorithm algorithm) {
   const double seconds = nodes_seconds(call_, algorithm, protocol, data) + besides;
   step.latency = std::max(0.0, seconds - step.own);
   step.alone = step.latency + flowing;
-  return {{algorithm, step.latency + step.own, std::string(to_string(protocol))}, std::move(step)};
+  const AlgorithmTime time{algorithm, step.latency + step.own, std::string(to_string(protocol))};
+  planned_.push_back(time);
+  return {time, std::move(step)};
+}
+
+AlgorithmTime NodesPlanner::time_of(Algorithm algorithm) {
+  const auto known = std::find_if(planned_.begin(), planned_.end(),
+                                  [&](const AlgorithmTime& time) { return time.algorithm == algorithm; });
+  return known != planned_.end() ? *known : plan(algorithm).chosen;
 }
 
 // The bytes once up to the switches of the network and once down, after and before those of the nodes.

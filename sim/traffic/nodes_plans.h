@@ -42,6 +42,7 @@ class NodesPlanner {
   std::vector<Algorithm> algorithms(bool single_messages) const;
   NodesPlan plan(Algorithm algorithm);
   NodesPlan tuned(const std::vector<Algorithm>& algorithms);
+  AlgorithmTime time_of(Algorithm algorithm);  // as plan() has it, of those planned before without another
   // Where network and library have it; single_messages as above.
   std::optional<NodesPlan> in_network(bool single_messages);
 
@@ -53,6 +54,7 @@ class NodesPlanner {
   const Fabric& fabric_;
   bool full_mesh_;
   StepBuilder& builder_;
+  std::vector<AlgorithmTime> planned_;
 };
 
 }  // namespace moebius

@@ -126,7 +126,7 @@ void StepBuilder::add_edge(int from, int to, const Way& way) {
   }
   if (paths_.by_ports()) return add_edge_by_ports(from, to, way);
   // What many groups send over leaves and pods comes by once only.
-  if (way.part == Part::kShared) return take_way(from, to, way, nullptr);
+  if (way.part == Part::kShared || !learns_) return take_way(from, to, way, nullptr);
   KnownWay& known = place_of_way(from, to, way);
   if (known.from != from || known.to != to || known.part != way.part || known.change != way.change)
     return take_way(from, to, way, &known);
@@ -341,6 +341,7 @@ Step StepBuilder::build(const Traffic& traffic, const GroupSites& group) {
   const bool meets_others = sites_.folded() && group.shifts_of(rail_change(traffic)).size() > 1;
   detour_ = 0;
   singly_ = paths_.single() && !traffic.lockstep;
+  learns_ = traffic.edges.size() <= std::size_t{1} << kWayBits;
   level_paths(traffic, group);
   const double by_itself = meets_others ? alone_of_own(traffic, group) : 0;
   if (keep_parts_) {

@@ -30,7 +30,10 @@ namespace moebius {
 class StepBuilder {
  public:
   StepBuilder(Sites& sites, WireTable& table, FlowPaths& paths, bool with_pairs)
-      : sites_(sites), table_(table), paths_(paths), with_pairs_(with_pairs) {}
+      : sites_(sites), table_(table), paths_(paths), with_pairs_(with_pairs) {
+    for (int kind = 0; kind < kNumWireKinds; ++kind)
+      can_bind_[kind] = sites.fabric().can_bind(static_cast<WireKind>(kind));
+  }
   void keep_parts() { keep_parts_ = true; }  // fills Step::parts from here on
 
   Step build(const Traffic& traffic, const GroupSites& group);
@@ -88,6 +91,7 @@ class StepBuilder {
   void add_posting(int nic, double messages);
   void add_on(WireId wire, double bytes, double flows);
   Load load_on(WireId wire);  // wire -1: it is left out
+  static constexpr int kWayBits = 13;  // of the number of ways that are kept
   KnownWay& place_of_way(int from, int to, const Way& way);
   void take_way(int from, int to, const Way& way, KnownWay* learned);  // null: it is not kept
   void take_hop(const Hop& hop, const Way& way);
@@ -115,9 +119,11 @@ class StepBuilder {
   Sites& sites_;
   WireTable& table_;
   FlowPaths& paths_;
+  std::array<bool, kNumWireKinds> can_bind_;  // as Fabric::can_bind() goes through all pods
   bool with_pairs_, keep_parts_ = false;
   bool own_only_ = false;             // of the step at hand: what the group itself sends, folded or not
   bool singly_ = false;               // of the step at hand: its messages become flows from NIC to NIC
+  bool learns_ = true;                // of the step at hand: its ways are few enough to be kept
   std::shared_ptr<StepParts> parts_;  // of the step at hand; null: no one wants them
   double detour_ = 0;                 // of the step at hand: s, the longest
   std::vector<WireId> path_;

@@ -303,7 +303,7 @@ std::optional<TransferPlan> TransferPlans::plan_between_nodes(CollectiveQuery& q
   query.in_network = tuned.in_network;
   choice.chosen = tuned.chosen;
   if (choices_ != nullptr && choices_->size() < kMostChoices && is_new(choice)) {
-    for (const Algorithm algorithm : algorithms) choice.candidates.push_back(planner.plan(algorithm).chosen);
+    for (const Algorithm algorithm : algorithms) choice.candidates.push_back(planner.time_of(algorithm));
     if (by_network.seconds > 0) choice.candidates.push_back(by_network);
   }
   const Accelerator& chip = cluster_.pool_of(sites.members.front().device).accelerator;

@@ -59,7 +59,7 @@ void ServingSystem::State::hand_over(std::int32_t id) {
   router->decodes(*at, of);
   live[id].decode = *at;
   replica(*at).expect(live[id].moments.input);
-  coming(live[id].decode).push_back(id);
+  add_coming(live[id].decode, id);
   start_transfers(live[id].decode);
 }
 
@@ -72,6 +72,7 @@ void ServingSystem::State::start_transfers(const Location& at) {
   while (!waiting.empty() && has_room(waiting.front())) {
     only_decodes ? adopt_cached(waiting.front()) : start_transfer(waiting.front());
     waiting.pop_front();
+    --pools[at.pool].coming_to[at.instance];
   }
 }
 

@@ -12,9 +12,26 @@ std::int64_t load_of(const ReplicaLoad& load, ReplicaBalance by) {
 }
 
 Instance::Instance(const InstanceRules& rules, StepCost* cost)
-    : rules_(rules), cost_(cost), shapes_(rules.replicas), host_(rules.host) {
+    : rules_(rules),
+      cost_(cost),
+      awake_(rules.replicas),
+      changed_(rules.replicas),
+      loads_(rules.replicas),
+      before_(rules.replicas),
+      shapes_(rules.replicas),
+      host_(rules.host) {
   replicas_.reserve(rules.replicas);
   for (int i = 0; i < rules.replicas; ++i) replicas_.emplace_back(rules.replica);
+  set_marks({});
+}
+
+void Instance::set_marks(TouchMark all) {
+  for (int i = 0; i < size(); ++i) replicas_[i].watch({awake_.mark(i), changed_.mark(i), all});
+}
+
+void Instance::watch(TouchMark mark) {
+  set_marks(mark);
+  mark.set();
 }
 
 std::int64_t captured_size(const std::vector<std::int32_t>& captured, std::int64_t sequences) {
@@ -41,29 +58,44 @@ int Instance::choose() {
   const int turn = turn_;
   turn_ = (turn_ + 1) % size();
   if (rules_.balance == ReplicaBalance::kRoundRobin) return turn;
-  int best = turn;  // of equals, the one whose turn it is
-  for (int i = 1; i < size(); ++i) {
-    const int at = (turn + i) % size();
-    if (load_of(replicas_[at].load(), rules_.balance) < load_of(replicas_[best].load(), rules_.balance))
-      best = at;
-  }
-  return best;
+  refresh();
+  const auto least = [&](int begin, int end) {  // the first of equals
+    const auto at = std::min_element(before_.begin() + begin, before_.begin() + end);
+    return static_cast<int>(at - before_.begin());
+  };
+  const int best = least(turn, size());  // of equals, the one whose turn it is
+  if (turn == 0) return best;
+  const int other = least(0, turn);
+  return before_[other] < before_[best] ? other : best;
+}
+
+void Instance::refresh() const {
+  changed_.filter([&](std::size_t i) {
+    const ReplicaLoad found = replicas_[i].load();
+    load_.add(found, 1);
+    load_.add(loads_[i], -1);
+    loads_[i] = found;
+    before_[i] = load_of(found, rules_.balance);
+    return false;
+  });
 }
 
 // Of all replicas: rows, and those of prompts among them.
 std::int64_t Instance::plan(Time now, std::int64_t& prompts) {
   std::int64_t rows = 0;
   const bool admits = rules_.await_prompts == 0 || admits_prompts();
-  for (int i = 0; i < size(); ++i) {
+  std::fill(shapes_.begin(), shapes_.end(), StepShape{});
+  awake_.filter([&](std::size_t i) {
     shapes_[i] = replicas_[i].plan(now, admits);
     rows += shapes_[i].rows();
     prompts += shapes_[i].prefill_tokens;
-  }
+    return !replicas_[i].rests();
+  });
   if (rows > 0) return rows;
-  for (int i = 0; i < size(); ++i) {
+  awake_.visit([&](std::size_t i) {
     shapes_[i] = replicas_[i].plan_prompts();
     prompts += shapes_[i].prefill_tokens;
-  }
+  });
   return prompts;
 }
 
@@ -118,8 +150,9 @@ std::optional<Time> Instance::begin(Time now) {
 }
 
 bool Instance::ends_prompt() const {
-  return std::any_of(replicas_.begin(), replicas_.end(),
-                     [](const Replica& replica) { return replica.prompts_ending() > 0; });
+  bool ends = false;
+  visit_awake([&](const Replica& replica) { ends = ends || replica.prompts_ending() > 0; });
+  return ends;
 }
 
 bool Instance::admits_prompts() {
@@ -152,7 +185,7 @@ double Instance::swapping() const {
 // The last layer is computed when its own blocks are there.
 Time Instance::behind_loads(Time now, Time device) {
   Time ready = now;
-  for (const Replica& replica : replicas_) ready = std::max(ready, replica.loaded());
+  visit_awake([&](const Replica& replica) { ready = std::max(ready, replica.loaded()); });
   const Time behind = ready - now + Time{device.ns / rules_.load_layers};
   if (ready == now || behind <= device) return device;
   totals_.stalled += behind - device;
@@ -186,14 +219,14 @@ HostWork Instance::host_work() const {
   HostWork work;
   if (!rules_.host.takes_time()) return work;
   work.anew = anew_;
-  for (int i = 0; i < size(); ++i) {
+  awake_.visit([&](std::size_t i) {
     const StepShape& shape = shapes_[i];
     const std::int64_t sequences = shape.prefill_sequences + shape.decode_sequences;
     work.sequences = std::max(work.sequences, sequences);
     work.changes = std::max<std::int64_t>(work.changes, shape.changes);
     work.samples = std::max(work.samples, shape.decode_tokens + replicas_[i].prompts_ending());
     work.tokens += replicas_[i].tokens_to_come();
-  }
+  });
   return work;
 }
 
@@ -224,16 +257,19 @@ void Instance::end(Time now, StepOutcome& outcome) {
   CHECK(now <= shown_, "tokens are shown before they are there");
   busy_ = false;
   anew_ = true;
-  for (Replica& replica : replicas_) {
-    replica.complete(shown_, outcome);
-    anew_ = anew_ && replica.idle();
-  }
+  awake_.visit([&](std::size_t i) {
+    replicas_[i].complete(shown_, outcome);
+    anew_ = anew_ && replicas_[i].idle();
+  });
 }
 
 std::int64_t Instance::load(ReplicaBalance by) const {
-  std::int64_t sum = 0;
-  for (const Replica& replica : replicas_) sum += load_of(replica.load(), by);
-  return sum;
+  return load_of(load(), by);
+}
+
+const ReplicaLoad& Instance::load() const {
+  refresh();
+  return load_;
 }
 
 }  // namespace moebius

@@ -9,6 +9,7 @@
 
 #include "workloads/serving/system/host_pipeline.h"
 #include "workloads/serving/system/replica.h"
+#include "workloads/serving/system/touched_set.h"
 
 namespace moebius {
 
@@ -78,7 +79,14 @@ class Instance {
   const std::vector<StepShape>& shapes() const { return shapes_; }  // of the iteration under way
   double balancedness() const { return cost_->balancedness(); }
   StepCost& cost() const { return *cost_; }    // forecasts are made from it
-  std::int64_t load(ReplicaBalance by) const;  // of all replicas: requests or tokens
+  const ReplicaLoad& load() const;             // of all replicas, added up
+  std::int64_t load(ReplicaBalance by) const;  // the same: requests or tokens
+  void watch(TouchMark mark);                  // set where load() may have changed, from here on
+  // visit(replica) for those that the last decision was about; the others have nothing to do.
+  template <class Visit>
+  void visit_awake(Visit visit) const {
+    awake_.visit([&](std::size_t i) { visit(replicas_[i]); });
+  }
 
   struct Totals {
     std::int64_t iterations = 0, prefills = 0;  // with prompts in them
@@ -96,6 +104,8 @@ class Instance {
   const HostTotals& host() const { return host_.totals(); }
 
  private:
+  void set_marks(TouchMark all);
+  void refresh() const;
   bool ends_prompt() const;
   bool admits_prompts();
   std::int64_t plan(Time now, std::int64_t& prompts);
@@ -111,6 +121,12 @@ class Instance {
   InstanceRules rules_;
   StepCost* cost_;
   std::vector<Replica> replicas_;
+  TouchedSet awake_;  // replicas that do not rest; the others' shapes are empty
+  // What replicas have before them as it was when they changed last, and who has changed since.
+  mutable TouchedSet changed_;
+  mutable std::vector<ReplicaLoad> loads_;
+  mutable std::vector<std::int64_t> before_;  // the same by the balance
+  mutable ReplicaLoad load_;
   std::vector<StepShape> shapes_;
   HostLane host_;
   Time shown_;

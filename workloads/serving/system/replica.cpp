@@ -30,11 +30,13 @@ Replica::Replica(const ReplicaRules& rules)
 }
 
 void Replica::use_tiers(TiersBelow& below) {
+  touch();
   below_ = &below;
   index_.keep_evicted();
 }
 
 void Replica::place_pages(kv::PageTables& tables) {
+  touch();
   tables_ = &tables;
   index_.keep_evicted();
 }
@@ -60,6 +62,7 @@ bool Replica::fits(std::int32_t prompt, std::int32_t output) const {
 }
 
 void Replica::enqueue(const Sequence& sequence) {
+  touch();
   waiting_tokens_ += sequence.prompt;
   expected_ = std::max<std::int64_t>(0, expected_ - 1);
   expected_tokens_ = std::max<std::int64_t>(0, expected_tokens_ - sequence.prompt);
@@ -110,6 +113,7 @@ bool Replica::make_room(std::int64_t pages) {
 }
 
 void Replica::evict(std::int64_t pages) {
+  touch();
   if (pages > 0 && block_pages() > 0) index_.evict((pages + block_pages() - 1) / block_pages());
   if (!index_.evicted_blocks().empty()) {
     if (tables_ != nullptr) tables_->evict(index_.evicted_blocks());
@@ -198,6 +202,7 @@ bool Replica::gathers() {
 }
 
 const StepShape& Replica::plan(Time now, bool prompts) {
+  touch();
   receive();
   if (gathers()) prompts = false;
   now_ = loaded_ = now;
@@ -219,6 +224,7 @@ const StepShape& Replica::plan(Time now, bool prompts) {
 }
 
 const StepShape& Replica::plan_prompts() {
+  touch();
   plan_prefill(rules_.token_budget);
   return decided();
 }
@@ -258,6 +264,7 @@ std::int64_t Replica::tokens_to_come() const {
 }
 
 void Replica::complete(Time end, StepOutcome& outcome) {
+  touch();
   now_ = end;
   if (shape_.decode_sequences > 0) complete_decode(end, outcome);
   if (shape_.prefill_tokens > 0) complete_prefill(end, outcome);

@@ -3,6 +3,7 @@
 // iteration, complete() is told that it has ended: the same code under a simulated and under a wall clock.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -16,6 +17,7 @@
 #include "workloads/serving/kv/page_tables.h"
 #include "workloads/serving/system/step.h"
 #include "workloads/serving/system/tiers/tiers_below.h"
+#include "workloads/serving/system/touched_set.h"
 
 namespace moebius {
 
@@ -110,6 +112,7 @@ struct ReplicaLoad {
   std::int64_t expected = 0, expected_tokens = 0;  // on their way here: Replica::expect()
   std::int64_t pages = 0;                          // held
   std::int64_t images = 0;                         // of those that wait, to be encoded here
+  void add(const ReplicaLoad& other, int times);
 };
 
 struct PrefixTotals {
@@ -194,6 +197,15 @@ class Replica {
   bool idle() const {
     return waiting_.empty() && prefilling_.empty() && decoding_.empty() && swapped_.empty();
   }
+  // After a decision: nothing is left for it to do or to end, and as long as nobody touches it further
+  // decisions would leave it as it is. Where others have blocks of its cache, or it of tiers below, time and
+  // they may change it.
+  bool rests() const {
+    return idle() && context_ == 0 && shape_.swapped_out == 0 && beside_.empty() && below_ == nullptr &&
+           tables_ == nullptr;
+  }
+  // Whatever may change its load() or what it decides sets these marks.
+  void watch(const std::array<TouchMark, 3>& marks) { marks_ = marks; }
   ReplicaLoad load() const;
   // Prompt tokens that will be computed before those of a request of this priority that came now.
   std::int64_t prompt_tokens_before(std::int32_t priority) const;
@@ -210,7 +222,10 @@ class Replica {
 
   // Others, which outlive it, have their pages in the same cache: `pages` of the rules are those of all. They
   // evict for each other what nobody uses.
-  void share_cache(std::vector<Replica*> beside) { beside_ = std::move(beside); }
+  void share_cache(std::vector<Replica*> beside) {
+    touch();
+    beside_ = std::move(beside);
+  }
 
  private:
   struct Prefilling {
@@ -237,6 +252,9 @@ class Replica {
     kv::Lease lease = {};
   };
 
+  void touch() const {
+    for (const TouchMark& mark : marks_) mark.set();
+  }
   void decode(const Decoding& sequence);
   std::size_t handed_over(std::int32_t id) const;
   void receive();
@@ -308,6 +326,7 @@ class Replica {
   DraftTotals drafts_;
   std::int64_t held_ = 0, peak_pages_ = 0;  // pages outside the index; all
   std::vector<Replica*> beside_;
+  std::array<TouchMark, 3> marks_;
   // The next one did not fit, and nothing that it needs has changed since.
   struct Blocked {
     std::int32_t id = -1;       // which one that was; -1: none

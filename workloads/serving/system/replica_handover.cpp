@@ -13,6 +13,7 @@ bool Replica::reserve(std::int32_t id, std::int32_t prompt, std::int32_t output)
   if (!swapped_.empty() || !waiting_.empty()) return false;
   if (occupied_ >= rules_.max_running) return false;
   if (!make_room(held_by(prompt) + kept_free(prompt, output, false))) return false;
+  touch();
   hold(held_by(prompt));
   to_come_ += to_come(prompt, output);
   if (tables_ != nullptr) tables_->begin(id, {}, held_by(prompt));
@@ -22,6 +23,7 @@ bool Replica::reserve(std::int32_t id, std::int32_t prompt, std::int32_t output)
 }
 
 void Replica::adopt(const Sequence& sequence, Time since) {
+  touch();
   expected_tokens_ = std::max<std::int64_t>(0, expected_tokens_ - sequence.prompt);
   // Its first token came with the prompt.
   decode({sequence.id, sequence.prompt, sequence.output, 0, since, sequence.priority, sequence.number,
@@ -40,6 +42,7 @@ Replica::LastChunk Replica::last_chunk(std::int32_t id) const {
 }
 
 void Replica::release(std::int32_t id) {
+  touch();
   const std::size_t at = handed_over(id);
   leave(handed_over_[at].sequence);
   handed_over_.erase(handed_over_.begin() + static_cast<std::ptrdiff_t>(at));

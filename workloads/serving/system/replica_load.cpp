@@ -15,6 +15,17 @@ void DraftTotals::add(const DraftTotals& other) {
   held += other.held;
 }
 
+void ReplicaLoad::add(const ReplicaLoad& other, int times) {
+  waiting += other.waiting * times;
+  running += other.running * times;
+  prompt_tokens += other.prompt_tokens * times;
+  context_tokens += other.context_tokens * times;
+  expected += other.expected * times;
+  expected_tokens += other.expected_tokens * times;
+  pages += other.pages * times;
+  images += other.images * times;
+}
+
 std::int64_t Replica::prompt_tokens_before(std::int32_t priority) const {
   std::int64_t tokens = waiting_tokens_ - (shape_.prefill_tokens - shape_.padding);
   for (auto at = waiting_prompts_.begin(); at != waiting_prompts_.end() && at->first < priority; ++at)
@@ -35,6 +46,7 @@ std::int64_t Replica::hit_tokens(kv::Chain chain) const {
 }
 
 void Replica::expect(std::int32_t prompt) {
+  touch();
   ++expected_;
   expected_tokens_ += prompt;
 }

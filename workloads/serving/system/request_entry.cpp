@@ -32,7 +32,8 @@ std::vector<RoutedPool> ServingSystem::State::routed_pools() {
     InstanceRules instance = pool.instance;
     instance.replica.hands_over = pool.role == PoolRole::kPrefill;
     routed.push_back(
-        {pool.role, &pools[p].instances, instance, pool.usd_per_second, away, hand_over_from(pool)});
+        {pool.role, &pools[p].instances, instance, pool.usd_per_second, away, hand_over_from(pool),
+         pools[p].loads.get()});
   }
   return routed;
 }
@@ -151,7 +152,7 @@ void ServingSystem::State::enqueue(std::int32_t id) {
   starting.push_back(at);
   if (only_decodes) {
     moments.brought = 1;
-    coming(at).push_back(id);
+    add_coming(at, id);
     return start_transfers(at);
   }
   send_ahead(id);

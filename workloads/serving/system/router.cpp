@@ -171,12 +171,14 @@ std::optional<Location> Router::choose(Side& side, const RouteRequest& request, 
 // Of equals, the one whose turn it is.
 int Router::least(const Side& side, const RouteRequest& request, int from, ReplicaBalance by) const {
   const int count = static_cast<int>(side.seats.size());
+  for (const RoutedPool& pool : pools_)
+    if (pool.loads != nullptr) pool.loads->refresh();
   int best = from;
-  std::int64_t least = instance(side.seats[from]).load(by);
+  std::int64_t least = load(side.seats[from], by);
   for (int i = 1; i < count && least > 0; ++i) {
-    const int at = (from + i) % count;
+    const int at = from + i < count ? from + i : from + i - count;
     if (!may(side.seats[at], request)) continue;
-    const std::int64_t load = instance(side.seats[at]).load(by);
+    const std::int64_t load = this->load(side.seats[at], by);
     if (load < least) best = at, least = load;
   }
   return best;

@@ -8,7 +8,7 @@
 
 #include "workloads/serving/system/forecast.h"
 #include "workloads/serving/system/forecast_margin.h"
-#include "workloads/serving/system/instance.h"
+#include "workloads/serving/system/pool_loads.h"
 #include "workloads/serving/system/request_class.h"
 #include "workloads/serving/system/service_policies.h"
 
@@ -31,6 +31,7 @@ struct RoutedPool {
   double usd_per_second = 0;  // of an instance; all zero: prices are not known, and device time counts
   Time there_and_back;        // of the link to it
   HandOver hand_over = {};    // of prompts whose first token users get behind it
+  PoolLoads* loads = nullptr;  // of those instances, outlive the router; null: they are asked one by one
 };
 
 struct RouteRequest {
@@ -99,6 +100,10 @@ class Router {
   std::int64_t tokens_at(const Seat& seat, int replica, const RouteRequest& request) const;
   bool may(const Seat& seat, const RouteRequest& request) const;
   std::int64_t hit_tokens(const Seat& seat, int replica, const RouteRequest& request) const;
+  std::int64_t load(const Seat& seat, ReplicaBalance by) const {
+    const RoutedPool& pool = pools_[seat.pool];
+    return pool.loads != nullptr ? pool.loads->of(seat.instance, by) : instance(seat).load(by);
+  }
   Instance& instance(const Seat& seat) const { return (*pools_[seat.pool].instances)[seat.instance]; }
   double mean_output() const;
   double arriving(std::int32_t pool, Time now);

@@ -19,15 +19,17 @@ void ServingSystem::State::tell_moments(Time until) {
   for (std::size_t p = 0; p < pools.size(); ++p) {
     PoolMoment& of = moments[p];
     of.balancedness = 0;
-    for (const Instance& instance : pools[p].instances) {
-      of.balancedness += instance.balancedness() / static_cast<double>(pools[p].instances.size());
-      for (int i = 0; i < instance.size(); ++i) {
-        const ReplicaLoad load = instance.replica(i).load();
-        of.waiting += load.waiting;
-        of.running += load.running;
-        of.pages += load.pages;
-      }
+    const std::vector<Instance>& instances = pools[p].instances;
+    double share = 0;  // one is asked for all that have its costs
+    for (std::size_t i = 0; i < instances.size(); ++i) {
+      if (i == 0 || !rules.pools[p].costs.empty())
+        share = instances[i].balancedness() / static_cast<double>(instances.size());
+      of.balancedness += share;
     }
+    pools[p].loads->refresh();
+    of.waiting = pools[p].loads->sum().waiting;
+    of.running = pools[p].loads->sum().running;
+    of.pages = pools[p].loads->sum().pages;
   }
   rules.observer->sample(until, moments);
 }

@@ -11,6 +11,7 @@
 #include "hw/error.h"
 #include "workloads/serving/separation/encoder_pool.h"
 #include "workloads/serving/system/cache_port.h"
+#include "workloads/serving/system/pool_loads.h"
 #include "workloads/serving/system/serving_system.h"
 
 namespace moebius {
@@ -53,6 +54,8 @@ struct PoolState {
   // Of replicas, instance by instance; those that share a NIC have one, and so have lanes of one pipeline.
   std::vector<CachePort> ports;
   std::vector<std::deque<std::int32_t>> coming;  // requests whose caches are to come, by replica, in order
+  std::vector<std::int32_t> coming_to;           // how many of them, by instance
+  std::unique_ptr<PoolLoads> loads;
   std::int32_t first = 0;                        // its first instance among all
   std::int64_t preemptions = 0;
   double preempted = 0;  // seconds, see PoolFigures
@@ -95,6 +98,8 @@ struct ServingSystem::State {
       const std::int32_t first = i / pool.lanes * pool.lanes;
       if (i != first) state.instances[i].share_loop(state.instances[first]);
     }
+    state.loads = std::make_unique<PoolLoads>(std::span(state.instances));
+    state.coming_to.resize(pool.instances);
     state.coming.resize(static_cast<std::size_t>(pool.instances) * pool.instance.replicas);
     state.ports.resize(port_of(pool, pool.instances - 1, pool.instance.replicas - 1) + 1);
     state.tokens.resize(rules.classes.size());
@@ -176,6 +181,10 @@ struct ServingSystem::State {
     return pools[at.pool].ports[port_of(pool_of(at), at.instance, at.replica)];
   }
   std::deque<std::int32_t>& coming(const Location& at) { return pools[at.pool].coming[number_of(at)]; }
+  void add_coming(const Location& at, std::int32_t id) {
+    coming(at).push_back(id);
+    ++pools[at.pool].coming_to[at.instance];
+  }
   std::int32_t take_slot();
   kv::Chain chain_of(std::int32_t id) const;
   const PoolRules& pool_of(const Location& at) const { return rules.pools[at.pool]; }

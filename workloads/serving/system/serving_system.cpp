@@ -47,14 +47,13 @@ void ServingSystem::State::kick_all_lanes(const Location& at) {
 }
 
 void ServingSystem::State::note_decision(const Location& at) {
-  Instance& what = instance(at);
-  for (int i = 0; i < what.size(); ++i) {
-    for (const std::int32_t id : what.replica(i).admitted())
+  instance(at).visit_awake([&](const Replica& replica) {
+    for (const std::int32_t id : replica.admitted())
       live[id].moments.admitted = std::min(live[id].moments.admitted, now);
-    for (const std::int32_t id : what.replica(i).swapped_in()) end_preemption(id, at.pool);
-    for (const std::int32_t id : what.replica(i).preempted()) live[id].preempted = now;
-    pools[at.pool].preemptions += static_cast<std::int64_t>(what.replica(i).preempted().size());
-  }
+    for (const std::int32_t id : replica.swapped_in()) end_preemption(id, at.pool);
+    for (const std::int32_t id : replica.preempted()) live[id].preempted = now;
+    pools[at.pool].preemptions += static_cast<std::int64_t>(replica.preempted().size());
+  });
 }
 
 void ServingSystem::State::carry_out(const ServiceEvent& event) {
@@ -103,7 +102,7 @@ void ServingSystem::State::end_iteration(std::int32_t index) {
       finish(id);
     }
   }
-  if (pool_of(at).role == PoolRole::kDecode)
+  if (pools[at.pool].coming_to[at.instance] > 0 && pool_of(at).role == PoolRole::kDecode)
     for (std::int32_t i = 0; i < instance(at).size(); ++i) start_transfers({at.pool, at.instance, i});
   kick_all_lanes(at);
 }

@@ -11,24 +11,25 @@
 #include <fmt/format.h>
 
 #include "hw/error.h"
+#include "workloads/training/pipeline/turns_left.h"
 
 namespace moebius {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 1e-9;  // of sums in different orders
-
-struct Interval {
-  int first = 0, last = 0;  // layers [first, last)
-};
+constexpr double kBeyond = 1e-6;    // what exceeds a bound by that much exceeds it, however it was added up
 
 // What a stage takes and fills; sums of layers in constant time.
 class StageSums {
  public:
   StageSums(const SliceLoads& loads, const StagePlacement& placement)
-      : loads_(loads), placement_(placement), stays_(prefix(loads.stays)), kept_(prefix(loads.kept)),
+      : loads_(loads),
+        placement_(placement),
+        stays_(prefix_sums(loads.stays)),
+        kept_(prefix_sums(loads.kept)),
         kept_of_(placement.chunks()) {
-    for (const std::vector<double>& of_rank : loads.seconds) seconds_.push_back(prefix(of_rank));
+    for (const std::vector<double>& of_rank : loads.seconds) seconds_.push_back(prefix_sums(of_rank));
   }
 
   double seconds(int rank, int stage, Interval layers) const {
@@ -60,12 +61,6 @@ class StageSums {
   }
 
  private:
-  static std::vector<double> prefix(const std::vector<double>& values) {
-    std::vector<double> sums{0};
-    for (const double value : values) sums.push_back(sums.back() + value);
-    return sums;
-  }
-
   bool is_last(int stage) const { return stage + 1 == placement_.stages(); }
 
   double most_alive(int rank) const {
@@ -118,20 +113,23 @@ SliceCost cost_of_layers(StageSums& sums, const StagePlacement& placement,
 class CutSearch {
  public:
   CutSearch(const SliceLoads& loads, const StagePlacement& placement, StageSums& sums)
-      : placement_(placement), sums_(sums), layers_(loads.layers()) {
-    const int ranks = placement.ranks();
-    turns_ = placement.both_ways() ? ranks / 2 : ranks;
+      : placement_(placement),
+        sums_(sums),
+        layers_(loads.layers()),
+        turns_(placement.both_ways() ? placement.ranks() / 2 : placement.ranks()),
+        left_(loads, placement, turns_) {
     two_ = placement.chunks() == 2;
     from_end_ = two_ && placement.stage_of(0, 1) + 1 == placement.stages();
   }
 
-  // By limits that are met one after the other. `known`: the fullest rank of some slices.
-  std::vector<int> run(SliceCost limit, double known) {
+  // By limits that are met one after the other. `known`: some slices, which do not fit where `fits` is false.
+  std::vector<int> run(SliceCost limit, const std::vector<int>& known, bool fits) {
     using Part = double SliceCost::*;
     constexpr std::array<Part, 3> kParts{&SliceCost::slowest_rank, &SliceCost::slowest_stage,
                                          &SliceCost::fullest};
-    if (!best(limit, &SliceCost::squares, true)) {  // nothing fits: as little as possible beyond
-      limit = {kNever, kNever, known, 0};
+    found_ = known;
+    if (!fits && !best(limit, &SliceCost::squares, true)) {  // nothing fits: as little as possible beyond
+      limit = {kNever, kNever, cost_of_layers(sums_, placement_, known).fullest, 0};
       limit.fullest = *best(limit, &SliceCost::fullest, false);
     }
     for (const Part part : kParts) limit.*part = *best(limit, part, false);
@@ -145,9 +143,12 @@ class CutSearch {
     std::int16_t first = 0, second = 0;  // layers that the turn took
   };
 
-  // The least of one part within the limits; nothing where nothing is. The slices go to found_.
+  // The least of one part within the limits; nothing where nothing is. The slices go to found_. Those that
+  // are there already bound the part where they are within the limits.
   std::optional<double> best(const SliceCost& limit, Part part, bool adds) {
     least_ = kNever;
+    const SliceCost before = cost_of_layers(sums_, placement_, found_);
+    known_ = within(before, limit) ? before.*part * (1 + kBeyond) : kNever;
     std::vector<int> slices;
     const bool middle = two_ && !from_end_;
     for (int cut = middle ? turns_ : layers_; cut <= layers_ - (middle ? turns_ : 0); ++cut) {
@@ -170,8 +171,10 @@ class CutSearch {
     from_.assign(states, {});
     value_[0] = 0;
     for (int turn = 0; turn < turns_; ++turn) {
-      for (int front = turn; front <= layers_; ++front) {
-        for (int back = two_ ? turn : 0; back <= (two_ ? layers_ : 0); ++back) {
+      const bool middle = two_ && !from_end_;
+      for (int front = turn; front <= (middle ? cut : layers_); ++front) {
+        const int most_back = !two_ ? 0 : middle ? layers_ - cut : layers_ - front;
+        for (int back = two_ ? turn : 0; back <= most_back; ++back) {
           if (value_[at(turn, front, back)] < kNever) take_turn(turn, front, back, {cut, limit, part, adds});
         }
       }
@@ -203,16 +206,65 @@ class CutSearch {
     const int most_front = !two_       ? layers_ - front - left
                            : from_end_ ? layers_ - back - front - 2 * left - 1
                                        : aim.cut - front - left;
+    const double most_seconds = most(aim, &SliceCost::slowest_rank);
     for (int a = 1; a <= most_front; ++a) {
+      if (sums_.seconds(turn, placement_.stage_of(turn, 0), {front, front + a}) > most_seconds) return;
       const int most_back = !two_       ? 1
                             : from_end_ ? layers_ - front - a - back - 2 * left
                                         : layers_ - aim.cut - back - left;
-      for (int b = 1; b <= most_back; ++b) {
+      const int least_back = two_ ? least_that_leaves_few(turn, front + a, back, most_back, aim) : 1;
+      if (!two_ && !leaves_few(turn, front + a, 0, aim)) continue;
+      for (int b = least_back; b <= most_back; ++b) {
         if (offer(turn, front, back, {a, two_ ? b : 0}, aim)) continue;
         if (b == 1) return;
         break;
       }
     }
+  }
+
+  // What no turn may exceed, nor any of those that come, for better slices than are known.
+  double most(const Aim& aim, Part part) const {
+    const double limit = aim.limit.*part;
+    return (aim.part == part ? std::min({limit, least_, known_}) : limit) * (1 + kBeyond);
+  }
+
+  // The layers that are left: in front, and at the back where two ranges are.
+  std::pair<Interval, Interval> left_after(int front, int back, int cut) const {
+    if (!two_) return {{front, layers_}, {}};
+    if (from_end_) return {{front, layers_ - back}, {}};
+    return {{front, cut}, {cut + back, layers_}};
+  }
+
+  // Whether the turns after this one could take what it leaves.
+  bool leaves_few(int turn, int front, int back, const Aim& aim) const {
+    const int left = turns_ - turn - 1;
+    if (left == 0) return true;
+    const auto [a, b] = left_after(front, back, aim.cut);
+    return left_.seconds(turn + 1, a, b) <= left * most(aim, &SliceCost::slowest_rank) &&
+           left_.bytes(turn + 1, a, b) <= left_.room(turn + 1) * most(aim, &SliceCost::fullest);
+  }
+
+  // The fewer layers it takes at the back the more it leaves.
+  int least_that_leaves_few(int turn, int front, int back, int most_back, const Aim& aim) const {
+    int low = 1, high = most_back + 1;
+    while (low < high) {
+      const int middle = (low + high) / 2;
+      if (leaves_few(turn, front, back + middle, aim)) {
+        high = middle;
+      } else {
+        low = middle + 1;
+      }
+    }
+    return low;
+  }
+
+  // Whether squares of what is left, spread evenly over the turns, are too many already.
+  bool adds_too_much(double value, int turn, int front, int back, const Aim& aim) const {
+    const int left = turns_ - turn - 1;
+    if (left == 0) return false;
+    const auto [a, b] = left_after(front, back, aim.cut);
+    const double seconds = left_.seconds(turn + 1, a, b);
+    return value + seconds * seconds / left > std::min(least_, known_) * (1 + kBeyond);
   }
 
   // False: with more layers it is beyond the limits all the more, or beyond what another cut costs in all.
@@ -225,7 +277,8 @@ class CutSearch {
     if (!within(cost, aim.limit)) return false;
     const double before = value_[at(turn, front, back)];
     const double value = aim.adds ? before + cost.*aim.part : std::max(before, cost.*aim.part);
-    if (value >= least_) return false;
+    if (value >= least_ || value > known_) return false;
+    if (aim.adds && adds_too_much(value, turn, front + a, back + b, aim)) return true;
     const std::size_t to = at(turn + 1, front + a, back + b);
     if (value < value_[to])
       value_[to] = value, from_[to] = {static_cast<std::int16_t>(a), static_cast<std::int16_t>(b)};
@@ -257,9 +310,11 @@ class CutSearch {
 
   const StagePlacement& placement_;
   StageSums& sums_;
-  int layers_, turns_ = 0;
+  int layers_, turns_;
+  TurnsLeft left_;
   bool two_ = false, from_end_ = false;
   double least_ = kNever;  // of the cuts so far
+  double known_ = kNever;  // no more than this is looked for
   std::vector<double> value_;
   std::vector<From> from_;
   std::vector<int> found_;
@@ -318,7 +373,7 @@ SliceChoice search_slices(const SliceLoads& loads, const StagePlacement& placeme
     const SliceCost of_even = cost_of_layers(sums, placement, even);
     const bool fits = of_even.fullest <= 1;
     const double most = fits ? of_even.slowest_rank : kNever;  // the best is no slower
-    choice.layers = CutSearch(loads, placement, sums).run({most, kNever, 1, 0}, of_even.fullest);
+    choice.layers = CutSearch(loads, placement, sums).run({most, kNever, 1, 0}, even, fits);
   } else {
     choice.layers = moved_until_best(sums, placement, even);
   }

@@ -43,8 +43,7 @@ class Rewrite {
         stated_(fragment_) {
     builder_.scaling = old.scaling;
     builder_.launch = old.launch;
-    builder_.fusions = old.fusions;
-    builder_.captured = old.captured;
+    builder_.fusions = old.fusions, builder_.captured = old.captured;
     builder_.pair_bytes = old.pair_bytes;
     builder_.reserve(fragment_);
   }
