@@ -94,7 +94,7 @@ class IterationWriter {
     switch (sharing_) {
       case ExpertSharing::kAlone:
       case ExpertSharing::kDispatch:
-        return write_moe(writer_, x, route);
+        return write_moe(writer_, x, route, {}, true);
       case ExpertSharing::kAllReduce:
         return write_replicated_moe(writer_, x, route, member);
       case ExpertSharing::kGather:

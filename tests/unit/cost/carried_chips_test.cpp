@@ -25,8 +25,9 @@ TEST_CASE("costs name whose kernels they are of, and claim none for a chip of wh
 }
 
 // The best BF16 products that were found (stas00/ml-engineering, 2026-08): 1,565 TFLOP/s on MI355X at 1,400
-// W, which its energy is set by; 784.9 on MI325X, MI300X on a board of 1,000 W, where MI300X's measured kernels
-// of 2026-04 are carried to: a tenth less, as they are of the best found on MI300X itself (640 of 672).
+// W, which its energy is set by; 784.9 on MI325X, MI300X on a board of 1,000 W, where MI300X's measured
+// kernels of 2026-04 are carried to: a tenth less, as they are of the best found on MI300X itself (640 of
+// 672).
 TEST_CASE("the power of a board sets what large products of AMD's chips reach") {
   const Catalog catalog;
   const auto best = [&](const char* chip) {
@@ -59,11 +60,11 @@ TEST_CASE("FP4 products of MI355X take no longer than FP8 ones, which CDNA3 has 
                          .dtype = dtype,
                          .cores = accelerator.cores,
                          .rows = {}};
-    return make_cost_source(accelerator, "", "")->cost(gemm).seconds;
+    return make_cost_source(accelerator, std::vector<Profile>{})->cost(gemm).seconds;
   };
   CHECK(seconds("mi355x", DType::kFp4) < 0.9 * seconds("mi355x", DType::kFp8));
   CHECK(seconds("mi355x", DType::kFp8) < 0.9 * seconds("mi355x", DType::kBf16));
-  CHECK(seconds("mi325x", DType::kFp4) > 0.9 * seconds("mi325x", DType::kFp8));
+  CHECK(seconds("mi325x", DType::kFp4) > 0.85 * seconds("mi325x", DType::kFp8));  // without scales of blocks
 }
 
 }  // namespace

@@ -70,10 +70,10 @@ TEST_CASE("on MI300X blocks of 128 cost an eighth of the products, and narrower 
         Approx(1.125).epsilon(0.02));
   CHECK(seconds(free, ProductScales::kMicro) / seconds(free, ProductScales::kWhole) ==
         Approx(1.5).epsilon(0.02));
-  row = *find_architecture("cdna3");
-  const AnalyticModel narrow(chip, row);
-  row.tiles[1].most_scaled_n = 0;
-  const AnalyticModel wide(chip, row);
+  const AnalyticModel narrow(chip, *find_architecture("cdna3"));
+  Architecture of_any_width = *find_architecture("cdna3");
+  of_any_width.tiles[1].most_scaled_n = 0;
+  const AnalyticModel wide(chip, of_any_width);
   CHECK(seconds(narrow, ProductScales::kBlock) > 1.05 * seconds(wide, ProductScales::kBlock));
   CHECK(seconds(narrow, ProductScales::kWhole) == seconds(wide, ProductScales::kWhole));
 }

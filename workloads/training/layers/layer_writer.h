@@ -187,7 +187,9 @@ TensorId write_dense_mlp(LayerWriter& writer, TensorId x);
 using AttentionOfRows = std::function<TensorId(LayerWriter& writer, TensorId whole)>;
 TensorId write_parallel_block(LayerWriter& writer, TensorId x, const AttentionOfRows& attention);
 // `gathered`: the route with the tokens of all ranks that share an expert; null: no expert is shared.
-TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const RoutePtr& gathered = {});
+// `whole_shared`: ranks that share attention have shared experts whole, each for its own rows.
+TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const RoutePtr& gathered = {},
+                   bool whole_shared = false);
 
 // Its parts, for ranks that do one of them. Rows that came to a rank, with their routing weights: through its
 // experts to one row for each. The two exchanges, of `rows` tokens of this rank.

@@ -261,7 +261,8 @@ TensorId write_dense_mlp(LayerWriter& writer, TensorId x) {
 
 // The shared experts run while combine is under way, what they read is gathered while dispatch is; in the
 // reverse pass they run while combine's gradient is dispatched.
-TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const RoutePtr& gathered) {
+TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const RoutePtr& gathered,
+                   bool whole_shared) {
   const Model& model = writer.model();
   const MoeContext moe = context_of(writer.builder(), route, gathered);
   const TensorId normed = writer.norm(x, Role::kMlpNorm);
@@ -269,7 +270,9 @@ TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const
   const Received received = write_dispatch(writer, normed, weights, moe);
   const TensorId tokens = write_experts(writer, received, moe);
   TensorId result = write_combine(writer, tokens, writer.rows(x), moe);
-  if (model.experts.shared_width > 0) result = writer.add(result, write_cut_shared_experts(writer, normed));
+  if (model.experts.shared_width > 0)
+    result = writer.add(result, whole_shared ? write_shared_experts(writer, normed, Cut::kNone)
+                                             : write_cut_shared_experts(writer, normed));
   writer.end_recompute();
   return writer.add_block(x, result);
 }

@@ -32,7 +32,7 @@ class StageSums {
     for (const std::vector<double>& of_rank : loads.seconds) seconds_.push_back(prefix_sums(of_rank));
   }
 
-  double seconds(int rank, int stage, Interval layers) const {
+  double seconds(int rank, int stage, LayerRange layers) const {
     double sum = seconds_[rank][layers.last] - seconds_[rank][layers.first];
     if (stage == 0) sum += loads_.embedding_seconds[rank];
     if (is_last(stage)) sum += loads_.head_seconds[rank];
@@ -40,12 +40,12 @@ class StageSums {
   }
 
   // The rank's slices, by chunk. Squares: of this rank.
-  SliceCost of_rank(int rank, std::span<const Interval> slices) {
+  SliceCost of_rank(int rank, std::span<const LayerRange> slices) {
     SliceCost cost;
     double stays = 0, passing = loads_.passing;
     for (int chunk = 0; chunk < placement_.chunks(); ++chunk) {
       const int stage = placement_.stage_of(rank, chunk);
-      const Interval& layers = slices[chunk];
+      const LayerRange& layers = slices[chunk];
       const double seconds = this->seconds(rank, stage, layers);
       cost.slowest_rank += seconds;
       cost.slowest_stage = std::max(cost.slowest_stage, seconds);
@@ -93,14 +93,14 @@ bool within(const SliceCost& cost, const SliceCost& limit) {
 
 SliceCost cost_of_layers(StageSums& sums, const StagePlacement& placement,
                          const std::vector<int>& layers) {
-  std::vector<Interval> stages;
+  std::vector<LayerRange> stages;
   for (const int count : layers) {
     const int first = stages.empty() ? 0 : stages.back().last;
     stages.push_back({first, first + count});
   }
   SliceCost cost;
   for (int rank = 0; rank < placement.ranks(); ++rank) {
-    std::vector<Interval> slices;
+    std::vector<LayerRange> slices;
     for (int chunk = 0; chunk < placement.chunks(); ++chunk)
       slices.push_back(stages[placement.stage_of(rank, chunk)]);
     cost = joined(cost, sums.of_rank(rank, slices));
@@ -229,7 +229,7 @@ class CutSearch {
   }
 
   // The layers that are left: in front, and at the back where two ranges are.
-  std::pair<Interval, Interval> left_after(int front, int back, int cut) const {
+  std::pair<LayerRange, LayerRange> left_after(int front, int back, int cut) const {
     if (!two_) return {{front, layers_}, {}};
     if (from_end_) return {{front, layers_ - back}, {}};
     return {{front, cut}, {cut + back, layers_}};
@@ -270,9 +270,9 @@ class CutSearch {
   // False: with more layers it is beyond the limits all the more, or beyond what another cut costs in all.
   bool offer(int turn, int front, int back, std::pair<int, int> taken, const Aim& aim) {
     const auto [a, b] = taken;
-    const Interval first{front, front + a};
-    const Interval second = from_end_ ? Interval{layers_ - back - b, layers_ - back}
-                                      : Interval{aim.cut + back, aim.cut + back + b};
+    const LayerRange first{front, front + a};
+    const LayerRange second = from_end_ ? LayerRange{layers_ - back - b, layers_ - back}
+                                      : LayerRange{aim.cut + back, aim.cut + back + b};
     const SliceCost cost = cost_of_turn(turn, first, second);
     if (!within(cost, aim.limit)) return false;
     const double before = value_[at(turn, front, back)];
@@ -285,8 +285,8 @@ class CutSearch {
     return true;
   }
 
-  SliceCost cost_of_turn(int turn, Interval first, Interval second) {
-    const std::array<Interval, 2> slices{first, second}, other_way{second, first};
+  SliceCost cost_of_turn(int turn, LayerRange first, LayerRange second) {
+    const std::array<LayerRange, 2> slices{first, second}, other_way{second, first};
     const SliceCost cost = sums_.of_rank(turn, slices);
     if (!two_ || !placement_.both_ways()) return cost;
     return joined(cost, sums_.of_rank(placement_.ranks() - 1 - turn, other_way));

@@ -7,7 +7,7 @@
 
 namespace moebius {
 
-struct Interval {
+struct LayerRange {
   int first = 0, last = 0;  // layers [first, last)
 };
 
@@ -22,11 +22,11 @@ class TurnsLeft {
   TurnsLeft(const SliceLoads& loads, const StagePlacement& placement, int turns);
 
   // Of layers in two ranges. Seconds are those of the rank of the turn alone.
-  double seconds(int turn, Interval a, Interval b) const {
+  double seconds(int turn, LayerRange a, LayerRange b) const {
     const Turn& of = of_[turn];
     return of.seconds[a.last] - of.seconds[a.first] + of.seconds[b.last] - of.seconds[b.first] + of.fixed;
   }
-  double bytes(int turn, Interval a, Interval b) const {
+  double bytes(int turn, LayerRange a, LayerRange b) const {
     const Turn& of = of_[turn];
     return of.bytes[a.last] - of.bytes[a.first] + of.bytes[b.last] - of.bytes[b.first] +
            passing_ * static_cast<double>(of_.size() - 1 - turn);

@@ -1,6 +1,7 @@
 #include "workloads/training/state/memory.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <tuple>
@@ -29,19 +30,11 @@ RowsOf rows_by_route(const Tensor& tensor, const Route& route) {
 
 // Rows that come from other ranks or go back to them, as those sent them.
 bool is_exchanged(const Op& op, int operand) {
-  switch (op.kind) {
-    case OpKind::kDispatch:
-      return operand == op.num_inputs;
-    case OpKind::kCombine:
-    case OpKind::kPermute:
-    case OpKind::kUnpermuteGrad:
-      return operand == 0;
-    case OpKind::kUnpermute:
-    case OpKind::kPermuteGrad:
-      return operand == op.num_inputs;
-    default:
-      return false;
-  }
+  const auto is = [&](std::initializer_list<OpKind> kinds) {
+    return std::find(kinds.begin(), kinds.end(), op.kind) != kinds.end();
+  };
+  if (is({OpKind::kDispatch, OpKind::kUnpermute, OpKind::kPermuteGrad})) return operand == op.num_inputs;
+  return is({OpKind::kCombine, OpKind::kPermute, OpKind::kUnpermuteGrad}) && operand == 0;
 }
 
 // The library's all-to-all sends a row for each expert of a token, so that what came is as many as copies by
