@@ -94,8 +94,6 @@ PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& fr
   return degrees;
 }
 
-// Replicas that share no experts need not wait for each other: each is an instance by itself. Those of
-// several ranks share them with others where experts stand on more ranks than one replica has.
 void check_absorbed(const Model& model, const Place& place) {
   if (attends_over_latents(model)) return;
   place.fail(
@@ -104,14 +102,23 @@ void check_absorbed(const Model& model, const Place& place) {
                   model.id, model.is_sparse() ? "chooses some by an indexer" : "has none"));
 }
 
-std::int64_t read_absorbed(Section& phase, const Framework& framework) {
+std::int64_t read_absorbed(Section& phase, const Framework& framework, const Cluster* cluster,
+                           const std::string& pool) {
+  int otherwise = framework.absorbed_below;
+  if (cluster != nullptr) {
+    const auto at = std::ranges::find(cluster->pools, pool, &Pool::name);
+    const bool found = at != cluster->pools.end();  // else it has no name, or a wrong one
+    otherwise = absorbed_on(framework, found ? at->accelerator : cluster->pools.front().accelerator);
+  }
   return phase.whole(
-      "absorbed_below", {0, kAlwaysAbsorbed}, framework.absorbed_below,
+      "absorbed_below", {0, kAlwaysAbsorbed}, otherwise,
       "prompts of a replica's iteration that have cached tokens before them, but fewer than so "
       "many together, read latents by absorbed maps, all others blow them up to heads; 1: none "
       "is absorbed; 0: each sequence does what takes fewer products");
 }
 
+// Replicas that share no experts need not wait for each other: each is an instance by itself. Those of
+// several ranks share them with others where experts stand on more ranks than one replica has.
 ServicePhase phase_of(const Scenario& scenario, PoolRole role, const PhaseKeys& keys, const Place& place) {
   ServicePhase phase;
   phase.role = role;

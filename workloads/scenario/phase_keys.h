@@ -2,6 +2,8 @@
 // instance that follows from them.
 #pragma once
 
+#include <string>
+
 #include "workloads/scenario/scenario_parts.h"
 #include "workloads/serving/frameworks.h"
 
@@ -13,8 +15,9 @@ struct PhaseDegrees {
 };
 PhaseKeys read_phase(Section& phase, PhaseDegrees otherwise, const Framework& framework);
 
-// `absorbed_below` of prefill or of a pool's row.
-std::int64_t read_absorbed(Section& phase, const Framework& framework);
+// `absorbed_below` of prefill or of a pool's row, where that pool's devices attend. Null: not known.
+std::int64_t read_absorbed(Section& phase, const Framework& framework, const Cluster* cluster,
+                           const std::string& pool);
 // Where it is given.
 void check_absorbed(const Model& model, const Place& place);
 

@@ -257,10 +257,12 @@ void read_serving_plan(Section section, Scenario& scenario, const Catalog* catal
   plan.token_budget =
       prefill.integer("token_budget", {1, kMostTokens}, framework.token_budget,
                       "most prompt tokens of an iteration on one replica; a longer prompt has one alone");
-  plan.absorbed_below = read_absorbed(prefill, framework);
+  const Cluster* cluster = scenario.cluster ? &*scenario.cluster : nullptr;
+  plan.absorbed_below =
+      read_absorbed(prefill, framework, cluster, of_prefill.pool.empty() ? degrees.pool : of_prefill.pool);
   scenario.service.absorbed_given = prefill.given("absorbed_below");
   prefill.finish();
-  const Time launch = read_service_keys(section, framework, scenario.service);
+  const Time launch = read_service_keys(section, framework, cluster, scenario.service);
   if (scenario.cluster) scenario.cluster->launch += launch;
   if (!scenario.service.separate && scenario.service.does == PoolRole::kBoth && scenario.cluster)
     require_same(prefill, of_prefill, degrees, scenario.cluster->pools);

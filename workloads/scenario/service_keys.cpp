@@ -187,7 +187,8 @@ Framework without_host(Framework framework) {
 
 }  // namespace
 
-Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& service) {
+Time read_service_keys(Section& plan, const Framework& framework, const Cluster* cluster,
+                       ServicePlan& service) {
   service.steps_given = plan.given("steps");
   service.full_steps = plan.choice<bool>(
       "steps", kSteps, true,
@@ -198,7 +199,7 @@ Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& s
   service.router = plan.choice<RouterPolicy>("router", kRouters, RouterPolicy::kRoundRobin,
                                              "to which instance a request goes");
   service.admission = read_admission(plan);
-  service.pools = read_pools(plan, framework);
+  service.pools = read_pools(plan, framework, cluster);
   service.balance = plan.choice<ReplicaBalance>("dp_balance", kBalances, ReplicaBalance::kTokens,
                                                 "to which attention replica of an instance");
   Section transfer = plan.object("transfer", false, "caches on their way from prefill to decode");

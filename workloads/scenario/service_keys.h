@@ -9,7 +9,9 @@
 namespace moebius {
 
 // `steps`, `separation`, `router`, `dp_balance`, `transfer`, `scheduler` of a plan.
-Time read_service_keys(Section& plan, const Framework& framework, ServicePlan& service);
+// `cluster`: null where it is not known.
+Time read_service_keys(Section& plan, const Framework& framework, const Cluster* cluster,
+                       ServicePlan& service);
 // `speculative` of decode.
 void read_speculation(Section& decode, const ModelCatalog* models, ServicePlan& service);
 

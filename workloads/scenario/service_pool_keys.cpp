@@ -41,7 +41,7 @@ std::optional<WanRules> read_wan(Section& row, bool given) {
   return given ? std::optional(wan) : std::nullopt;
 }
 
-PoolKeys read_pool(Section& row, const Framework& framework) {
+PoolKeys read_pool(Section& row, const Framework& framework, const Cluster* cluster) {
   PoolKeys keys;
   keys.role = row.choice<PoolRole>("role", kRoles, PoolRole::kBoth, "what it does");
   keys.phase = read_phase(row, {1, 1}, framework);
@@ -49,7 +49,7 @@ PoolKeys read_pool(Section& row, const Framework& framework) {
                                                 "sequences that decode at once on one replica"));
   keys.token_budget = row.integer("token_budget", {1, kMostTokens}, framework.token_budget,
                                   "most prompt tokens of an iteration on one replica");
-  keys.absorbed_below = read_absorbed(row, framework);
+  keys.absorbed_below = read_absorbed(row, framework, cluster, keys.phase.pool);
   keys.absorbed_given = row.given("absorbed_below");
   keys.batching =
       row.choice<BatchPolicy>("batching", kBatchings, framework.batching, "what shares an iteration");
@@ -82,13 +82,13 @@ void check_once(const std::vector<ServicePhase>& phases, const Scenario& scenari
 
 }  // namespace
 
-std::vector<PoolKeys> read_pools(Section& plan, const Framework& framework) {
+std::vector<PoolKeys> read_pools(Section& plan, const Framework& framework, const Cluster* cluster) {
   std::vector<PoolKeys> pools;
   std::vector<Section> rows =
       plan.objects("pools", false,
                    "several pools that serve the model, each in its own way, in place of "
                    "`prefill`, `decode` and `separation`");
-  for (Section& row : rows) pools.push_back(read_pool(row, framework));
+  for (Section& row : rows) pools.push_back(read_pool(row, framework, cluster));
   if (pools.size() > kMostPools)
     plan.place_of("pools").fail(fmt::format("expected at most {} pools, found {}", kMostPools, pools.size()));
   if (!pools.empty()) {

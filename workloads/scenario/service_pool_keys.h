@@ -9,7 +9,7 @@
 
 namespace moebius {
 
-std::vector<PoolKeys> read_pools(Section& plan, const Framework& framework);
+std::vector<PoolKeys> read_pools(Section& plan, const Framework& framework, const Cluster* cluster);
 
 // Fills service.phases from its pools, and checks that they fit.
 void set_phases_of_pools(Scenario& scenario, const Document& document);

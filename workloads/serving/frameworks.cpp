@@ -234,9 +234,12 @@ Framework on_device(Framework framework, const Accelerator& chip) {
     framework.token_budget = row.token_budget;
     if (row.max_batch > 0) framework.max_batch = row.max_batch;
   }
-  if (framework.absorbed_by_chip && chip.architecture != "hopper")
-    framework.absorbed_below = blows_up_all(chip) ? 1 : kAlwaysAbsorbed;
   return framework;
+}
+
+int absorbed_on(const Framework& framework, const Accelerator& chip) {
+  if (!framework.absorbed_by_chip || chip.architecture == "hopper") return framework.absorbed_below;
+  return blows_up_all(chip) ? 1 : kAlwaysAbsorbed;
 }
 
 bool launches_experts_once(ExpertCalls calls, const ServingPlan& plan, const Accelerator& chip) {

@@ -51,7 +51,7 @@ struct Framework {
   int reserve_decay = 0;                                     // /plan/scheduler/output_reserve_decay
   int newcomer_reserve = 0;                                  // /plan/scheduler/newcomer_reserve
   int absorbed_below = 0;                                    // /plan/prefill/absorbed_below
-  bool absorbed_by_chip = false;                             // on_device() says what that is
+  bool absorbed_by_chip = false;                             // absorbed_on() says what that is
   Sampling sampling = Sampling::kShards;                     // /plan/scheduler/sampling
   LaunchMode launch = LaunchMode::kHidden;                   // /plan/scheduler/launch
   ExpertCalls expert_calls = ExpertCalls::kByKernel;         // /plan/one_expert_call
@@ -80,6 +80,8 @@ bool launches_experts_once(ExpertCalls calls, const ServingPlan& plan, const Acc
 
 // Its defaults on a device: engines take smaller iterations where it has less memory.
 Framework on_device(Framework framework, const Accelerator& chip);
+// `absorbed_below` where such a chip attends.
+int absorbed_on(const Framework& framework, const Accelerator& chip);
 
 // The first one, "none", has the defaults of the schema.
 std::span<const Framework> frameworks();

@@ -5,6 +5,7 @@
 // once. Engines decide for all prompts of an iteration at once (LatentRule).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -36,6 +37,15 @@ struct LatentRule {
 // Tokens before the prompts, all together, with which a rule absorbs.
 inline bool absorbs(std::int64_t below, std::int64_t cached) {
   return cached > 0 && cached < below;
+}
+
+// Of a prompt's `computed` tokens behind `cached` ones, in parts of `budget`: those of parts that absorb.
+inline std::int64_t absorbed_tokens(std::int64_t below, std::int64_t cached, std::int64_t computed,
+                                    std::int64_t budget) {
+  if (cached >= below) return 0;
+  const std::int64_t parts = (below - cached - 1) / budget + 1;  // that begin behind fewer
+  const std::int64_t first = cached > 0 ? 0 : std::min(budget, computed);
+  return std::max<std::int64_t>(0, std::min(computed, parts * budget) - first);
 }
 
 // Whether queries attend to all latents that are cached: of others it is not asked how.

@@ -176,12 +176,25 @@ TEST_CASE("SGLang absorbs prompts over latents as the attention of its chip does
   for (const Framework& framework : frameworks()) {
     if (framework.name != "sglang") continue;
     const auto below = [&](const char* chip) {
-      return on_device(framework, catalog.accelerator(chip)).absorbed_below;
+      return absorbed_on(framework, catalog.accelerator(chip));
     };
     CHECK(below("h200-sxm") == 8192);
     for (const char* chip : {"b200-sxm", "mi300x"}) CHECK(below(chip) == 1);
     CHECK(below("a100-sxm") == kAlwaysAbsorbed);
   }
+}
+
+// Prompts on a B200, whose memory is more than that of the H100 that decodes.
+TEST_CASE("prompts over latents absorb as the chips of their own pool do") {
+  const std::vector<ServicePhase> apart = serving(replicas("sglang", ""), "b200-sxm").service.phases;
+  REQUIRE(apart.size() == 2);
+  CHECK(apart[0].plan.absorbed_below == 1);
+  const char* pools = R"("framework": "sglang", "pools": [{"pool": "a", "attention": {"dp": 8}},
+                                                          {"pool": "b", "attention": {"dp": 8}}])";
+  const std::vector<ServicePhase> rows = serving(pools, "b200-sxm").service.phases;
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0].plan.absorbed_below == 1);
+  CHECK(rows[1].plan.absorbed_below == 8192);
 }
 
 // server_args.py by hand, in MiB. H100 (81,559), chunks of 8,192: 512 + 12,288 + 2 x 256 + 128 alone, 2 x 512

@@ -95,4 +95,15 @@ TEST_CASE("rows of guesses are no prompt") {
   CHECK(parts.keys == 40);
 }
 
+// A prompt of 12,000 tokens in parts of 4,096 begins with none before it, then with 4,096 and with 8,192.
+TEST_CASE("of a prompt in parts those absorb that begin behind few tokens") {
+  CHECK(absorbed_tokens(8192, 0, 12000, 8192) == 0);
+  CHECK(absorbed_tokens(8192, 0, 12000, 4096) == 4096);
+  CHECK(absorbed_tokens(8192, 64, 12000, 4096) == 8192);
+  CHECK(absorbed_tokens(8192, 64, 100, 4096) == 100);
+  CHECK(absorbed_tokens(8192, 8192, 100, 4096) == 0);
+  CHECK(absorbed_tokens(16384, 0, 12000, 4096) == 12000 - 4096);
+  for (const int below : {0, 1}) CHECK(absorbed_tokens(below, 64, 12000, 4096) == 0);
+}
+
 }  // namespace moebius

@@ -4,7 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "workloads/serving/system/replica.h"
+#include "workloads/serving/system/instance.h"
 
 namespace moebius {
 namespace {
@@ -21,6 +21,7 @@ StepOutcome run(Replica& replica) {
   StepOutcome outcome;
   replica.plan();
   replica.complete({}, outcome);
+  if (replica.idle()) replica.begin_reserve();
   return outcome;
 }
 
@@ -64,6 +65,33 @@ TEST_CASE("the share begins again when nobody is left") {
     CHECK_FALSE(admits_next(replica, 10 + id));
     CHECK(admits_next(replica, 10 + id));  // 0.4 x 399 of 899: 740
     while (!replica.idle()) run(replica);
+  }
+}
+
+// Of two replicas one has nobody left behind five iterations that decode. While the other goes on it keeps
+// 0.1 x 400 of 900 free pages, and half of 400 where that has ended, too.
+TEST_CASE("the share begins again when no replica that iterates with it has anybody left") {
+  for (const int output : {6, 401}) {
+    INFO(output);
+    InstanceRules rules;
+    rules.replica = falling();
+    rules.replicas = 2;
+    Instance instance(rules, nullptr);
+    const auto step = [&] {
+      REQUIRE(instance.start({}));
+      instance.ended({});
+      StepOutcome outcome;
+      instance.end({}, outcome);
+    };
+    instance.replica(0).enqueue({.id = 0, .prompt = 100, .output = 6, .chain = {}});
+    instance.replica(1).enqueue({.id = 1, .prompt = 100, .output = output, .chain = {}});
+    for (int i = 0; i < 6; ++i) step();
+    REQUIRE(instance.replica(0).idle());
+    instance.replica(0).enqueue({.id = 2, .prompt = 100, .output = 401, .chain = {}});
+    step();
+    instance.replica(0).enqueue({.id = 3, .prompt = 860, .output = 1, .chain = {}});
+    step();
+    CHECK((instance.replica(0).admitted() == std::vector<std::int32_t>{3}) == (output == 401));
   }
 }
 

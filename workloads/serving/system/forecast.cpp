@@ -16,9 +16,10 @@ double tokens_a_turn(const Speculation& speculation) {
   return tokens;
 }
 
-// Tokens before those of a prompt that attend to so many keys on average; of several prompts none.
-std::int64_t cached_before(double keys, std::int64_t tokens) {
-  return std::max<std::int64_t>(0, std::llround(keys - static_cast<double>(tokens + 1) / 2));
+// As absorbed_tokens(); a prompt that is not cut is one part.
+std::int64_t absorbed_of(const ReplicaRules& rules, std::int64_t cached, std::int64_t computed) {
+  const std::int64_t part = rules.chunked ? rules.token_budget : computed;
+  return absorbed_tokens(rules.absorbed_below, cached, computed, part);
 }
 
 // Of what tokens of a prompt attend to, themselves included, behind `cached` ones.
@@ -73,7 +74,7 @@ double Forecaster::seconds(const Instance& instance, int replica, const Forecast
       shape.prefill_tokens = i == replica ? rows.prompts : std::min(rows.prompts, load.prompt_tokens);
       shape.prefill_pairs = std::llround(static_cast<double>(shape.prefill_tokens) * rows.keys);
       shape.prefill_sequences = shape.prefill_tokens > 0 ? 1 : 0;
-      shape.absorbed = absorbs(rules_.replica.absorbed_below, cached_before(rows.keys, shape.prefill_tokens));
+      shape.absorbed = rows.absorbed && shape.prefill_tokens > 0;
       const std::int64_t images = i == replica ? rows.images : std::min(rows.images, load.images);
       shape.images = static_cast<std::int32_t>(images);
       load.waiting = load.expected = load.prompt_tokens = load.expected_tokens = 0;
@@ -105,8 +106,7 @@ double Forecaster::price_of_prompt(const Instance& instance, const ForecastReque
   piece.prefill_pairs =
       std::llround(static_cast<double>(piece.prefill_tokens) * mean_keys(request.cached, own));
   piece.prefill_sequences = 1;
-  piece.absorbed =
-      absorbs(rules.absorbed_below, cached_before(mean_keys(request.cached, own), piece.prefill_tokens));
+  piece.absorbed = 2 * absorbed_of(rules, request.cached, own) > own;
   const double each = share(instance, piece);
   if (request.images == 0) return static_cast<double>(pieces) * each;
   piece.images = request.images;  // before the first one
@@ -168,6 +168,9 @@ Forecast Forecaster::prompt(const Instance& instance, int replica, const Forecas
   const double own_keys = mean_keys(request.cached, own);
   const std::int64_t waiting = std::max<std::int64_t>(1, load.waiting + load.expected);
   const double their_keys = before > 0 ? mean_keys(0, before / waiting) : own_keys;
+  std::int64_t absorbed = absorbed_of(rules, request.cached, own);
+  if (before >= waiting) absorbed += waiting * absorbed_of(rules, 0, before / waiting);
+  const bool most_absorbed = 2 * absorbed > before + own;
   Forecast forecast;
   forecast.prompt_seconds = price_of_prompt(instance, request);
   const Time begins = this->begins(instance, replica, request, now);
@@ -183,9 +186,15 @@ Forecast Forecaster::prompt(const Instance& instance, int replica, const Forecas
                       static_cast<double>(before + own);
   double seconds = this->seconds(
       instance, replica, request,
-      {.prompts = last, .keys = keys, .decodes = mixed, .images = load.images + request.images});
+      {.prompts = last,
+       .keys = keys,
+       .decodes = mixed,
+       .images = load.images + request.images,
+       .absorbed = most_absorbed});
   if (full > 0)
-    seconds += static_cast<double>(full) * this->seconds(instance, replica, request, {budget, keys, mixed});
+    seconds += static_cast<double>(full) *
+               this->seconds(instance, replica, request,
+                             {.prompts = budget, .keys = keys, .decodes = mixed, .absorbed = most_absorbed});
   const double room = rules.hands_over ? 0 : until_room(instance, replica, request);
   forecast.first_token = begins - now + time_from_seconds(seconds + room);
   forecast.queues = before >= budget || room > 0;

@@ -59,6 +59,7 @@ class Forecaster {
     bool decodes = false;
     double growth = 1;        // of the sequences that decode
     std::int64_t images = 0;  // of its prompts and those before them
+    bool absorbed = false;    // most of its prompts' tokens, see LatentRule
   };
   double seconds(const Instance& instance, int replica, const ForecastRequest& request, const Rows& rows);
   void add_decoding(const ReplicaLoad& load, const ForecastRequest* own, double growth,

@@ -261,6 +261,8 @@ void Instance::end(Time now, StepOutcome& outcome) {
     replicas_[i].complete(shown_, outcome);
     anew_ = anew_ && replicas_[i].idle();
   });
+  if (anew_ && rules_.replica.reserve_decay > 0)
+    for (Replica& replica : replicas_) replica.begin_reserve();
 }
 
 std::int64_t Instance::load(ReplicaBalance by) const {

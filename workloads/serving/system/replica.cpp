@@ -269,7 +269,6 @@ void Replica::complete(Time end, StepOutcome& outcome) {
   if (shape_.decode_sequences > 0) complete_decode(end, outcome);
   if (shape_.prefill_tokens > 0) complete_prefill(end, outcome);
   shape_ = {};
-  if (idle()) begin_reserve();
 }
 
 }  // namespace moebius

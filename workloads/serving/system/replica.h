@@ -46,10 +46,10 @@ struct ReplicaRules {
   std::int32_t shared_tokens =
       0;                      // of a block that requests may share; pages make up whole blocks. 0: none are
   double output_reserve = 0;  // share of the pages still to be asked for that admission leaves free
-  // That share begins at `first_reserve` where this is more, and at it again when nobody is left; it falls by
-  // equal steps in so many iterations that decode and drive nobody out. One that does makes it what the
-  // others have generated and 20 tokens more each, of all they may generate: SGLang, NewTokenRatioTracker. 0:
-  // constant.
+  // That share begins at `first_reserve` where this is more, and at it again when nobody is left on the
+  // instance; it falls by equal steps in so many iterations that decode and drive nobody out. One that does
+  // makes it what the others have generated and 20 tokens more each, of all they may generate: SGLang,
+  // NewTokenRatioTracker. 0: constant.
   double first_reserve = 0;
   std::int32_t reserve_decay = 0;
   // Of the tokens that a sequence still gets at most so many count for the reserve; until its prompt is
@@ -197,6 +197,9 @@ class Replica {
   bool idle() const {
     return waiting_.empty() && prefilling_.empty() && decoding_.empty() && swapped_.empty();
   }
+  // Nobody is left here, nor on any replica of its instance: the share kept free begins again, unless others
+  // have sequences in its cache.
+  void begin_reserve();
   // After a decision: nothing is left for it to do or to end, and as long as nobody touches it further
   // decisions would leave it as it is. Where others have blocks of its cache, or it of tiers below, time and
   // they may change it.
@@ -299,7 +302,6 @@ class Replica {
   double kept_for_others() const;  // of that, for those with pages
   double kept_for_own() const;
   void follow_reserve(bool drove_out);
-  void begin_reserve();
   std::int32_t tokens_of(const Decoding& sequence) const;
   void complete_prefill(Time end, StepOutcome& outcome);
   void complete_decode(Time end, StepOutcome& outcome);

@@ -41,8 +41,13 @@ std::int64_t Replica::kept_free(std::int64_t tokens, std::int64_t left, bool new
   return static_cast<std::int64_t>(kept_for_others() + share * static_cast<double>(to_come(tokens, left)));
 }
 
+// SGLang does so in a loop without a batch (self_check_during_idle()): replicas that share experts have
+// one, if of nobody, as long as any of them has work, a pipeline as long as any of its lanes has.
 void Replica::begin_reserve() {
+  const auto is_idle = [](const Replica* other) { return other->idle(); };
+  if (!std::all_of(beside_.begin(), beside_.end(), is_idle)) return;
   reserve_ = std::max(rules_.output_reserve, rules_.reserve_decay > 0 ? rules_.first_reserve : 0);
+  for (Replica* other : beside_) other->reserve_ = reserve_;
 }
 
 // An iteration in which sequences decode: as SGLang's update_running_batch() does. What driving out leaves

@@ -136,7 +136,7 @@ double TierState::compute_seconds(std::int64_t tokens, std::int64_t past) {
   shape.prefill_sequences = 1;
   const std::int64_t before = past + (tokens - part) / 2;  // on average over the iterations
   shape.prefill_pairs = part * before + part * (part + 1) / 2;
-  shape.absorbed = absorbs(rules.absorbed_below, before);
+  shape.absorbed = 2 * absorbed_tokens(rules.absorbed_below, past, tokens, rules.token_budget) > tokens;
   return rules.cost->forecast(shapes) * static_cast<double>(tokens) / static_cast<double>(part);
 }
 
