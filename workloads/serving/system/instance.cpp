@@ -84,7 +84,8 @@ void Instance::refresh() const {
 std::int64_t Instance::plan(Time now, std::int64_t& prompts) {
   std::int64_t rows = 0;
   const bool admits = rules_.await_prompts == 0 || admits_prompts();
-  std::fill(shapes_.begin(), shapes_.end(), StepShape{});
+  // Those that rest may have had rows in vain.
+  if (awake_.count() < shapes_.size()) std::fill(shapes_.begin(), shapes_.end(), StepShape{});
   awake_.filter([&](std::size_t i) {
     shapes_[i] = replicas_[i].plan(now, admits);
     rows += shapes_[i].rows();

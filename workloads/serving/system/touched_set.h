@@ -32,6 +32,12 @@ class TouchedSet {
 
   TouchMark mark(std::size_t index) { return {&words_[index / 64], std::uint64_t{1} << index % 64}; }
 
+  std::size_t count() const {
+    std::size_t sum = 0;
+    for (const std::uint64_t word : words_) sum += static_cast<std::size_t>(std::popcount(word));
+    return sum;
+  }
+
   // visit(index), ascending.
   template <class Visit>
   void visit(Visit visit) const {
