@@ -43,9 +43,9 @@ Layout link_layout(int ranks, std::int32_t from, std::int32_t to) {
 
 }  // namespace
 
-std::int64_t key_step(const ServingPlan& plan) {
+StepSurface::KeyStep key_step(const ServingPlan& plan) {
   const bool halves = plan.prefill_overlap.two_batch || plan.decode_overlap.two_batch;
-  return halves ? StepSurface::kOverlappedKeyStep : StepSurface::kKeyStep;
+  return halves ? StepSurface::KeyStep::kFine : StepSurface::KeyStep::kCoarse;
 }
 
 TimedStage::TimedStage(const Job& job, const ServingWorkload& work, const StartExecutor& start,

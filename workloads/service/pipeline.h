@@ -17,7 +17,7 @@
 namespace moebius {
 
 // From one edge of keys to the next, of surfaces of iterations of such a plan.
-std::int64_t key_step(const ServingPlan& plan);
+StepSurface::KeyStep key_step(const ServingPlan& plan);
 
 // A stage behind the first one.
 class TimedStage {

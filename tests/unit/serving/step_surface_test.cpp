@@ -13,7 +13,7 @@ double hidden_seconds(const StepPoint& point) {
 }
 
 TEST_CASE("a finer grid of keys follows iterations whose attention hides until it is long") {
-  StepSurface coarse(hidden_seconds), fine(hidden_seconds, nullptr, StepSurface::kOverlappedKeyStep);
+  StepSurface coarse(hidden_seconds), fine(hidden_seconds, nullptr, StepSurface::KeyStep::kFine);
   double coarse_error = 0, fine_error = 0;
   for (std::int64_t keys = 300; keys < 4096; keys += 37) {
     const StepPoint point{.decode_sequences = 128, .decode_keys = keys};

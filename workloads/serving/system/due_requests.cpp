@@ -71,7 +71,8 @@ bool DueRequests::first_is_released(Time from) const {
 
 std::optional<Time> DueRequests::due(Time from) const {
   if (first_is_released(from)) return std::max(from, released_.front().request.arrival);
-  return more_ ? std::optional(std::max(from, next_.arrival)) : std::nullopt;
+  if (!more_) return std::nullopt;
+  return std::max(from, next_.arrival);
 }
 
 std::int64_t DueRequests::take(Time from, TrafficRequest& request) {

@@ -19,6 +19,7 @@ Instance::Instance(const InstanceRules& rules, StepCost* cost)
       loads_(rules.replicas),
       before_(rules.replicas),
       shapes_(rules.replicas),
+      host_takes_time_(rules.host.takes_time()),
       host_(rules.host) {
   replicas_.reserve(rules.replicas);
   for (int i = 0; i < rules.replicas; ++i) replicas_.emplace_back(rules.replica);
@@ -85,7 +86,7 @@ std::int64_t Instance::plan(Time now, std::int64_t& prompts) {
   std::int64_t rows = 0;
   const bool admits = rules_.await_prompts == 0 || admits_prompts();
   // Those that rest may have had rows in vain.
-  if (awake_.count() < shapes_.size()) std::fill(shapes_.begin(), shapes_.end(), StepShape{});
+  if (!awake_.full()) std::fill(shapes_.begin(), shapes_.end(), kNoStep);
   awake_.filter([&](std::size_t i) {
     shapes_[i] = replicas_[i].plan(now, admits);
     rows += shapes_[i].rows();
@@ -103,27 +104,16 @@ std::int64_t Instance::plan(Time now, std::int64_t& prompts) {
 bool Instance::start(Time now) {
   std::int64_t prompts = 0;
   if (busy_ || plan(now, prompts) == 0) return false;
-  ++totals_.iterations;
-  totals_.prefills += prompts > 0;
-  count_rows();
-  if (anew_) busy_since_ = now;
-  busy_ = true;
+  sums_ = StepSums(shapes_);
+  count_iteration(now);
   begun_ = now;
   until_ = shown_ = kForever;
   return true;
 }
 
 void Instance::ended(Time now) {
-  std::int64_t rows = 0, prompts = 0;
-  for (const StepShape& shape : shapes_) rows += shape.rows(), prompts += shape.prefill_tokens;
   until_ = shown_ = now;
-  count_busy(now - begun_, prompts, rows);
-}
-
-void Instance::count_busy(Time busy, std::int64_t prompts, std::int64_t rows) {
-  totals_.busy += busy;
-  totals_.busy_with_prompts +=
-      prompts == rows ? busy : Time{static_cast<std::int64_t>(static_cast<double>(busy.ns) * prompts / rows)};
+  count_busy(now - begun_);
 }
 
 std::optional<Time> Instance::begin(Time now) {
@@ -133,21 +123,37 @@ std::optional<Time> Instance::begin(Time now) {
   cost_->begin(now, prompts < rows || ends_prompt());
   const HostWork work = host_work();
   cost_->starts(host_.begin(now, work));
-  const std::int64_t sequences = num_sequences();  // rows that fill a graph are nobody's
+  sums_ = StepSums(shapes_);
+  const std::int64_t sequences = sums_.sequences;  // rows that fill a graph are nobody's
   if (prompts == 0 && !rules_.captured.empty()) fill_graphs();
   const double seconds = cost_->seconds(shapes_);
   count_stalls(seconds, sequences);
-  const HostLane::Turn lasts =
-      host_.end(behind_loads(now, time_from_seconds(swapping() + seconds)), work);
+  // Pages go both ways at once, before they are written again and before they are read.
+  const double swapping = static_cast<double>(sums_.most_swapped) * rules_.swap_seconds;
+  const HostLane::Turn lasts = host_.end(behind_loads(now, time_from_seconds(swapping + seconds)), work);
   shown_ = lasts.shown;
-  ++totals_.iterations;
-  totals_.prefills += prompts > 0;
-  count_busy(lasts.end - now, prompts, rows);
-  count_rows();
-  if (anew_) busy_since_ = now;
-  busy_ = true;
+  count_iteration(now);
+  count_busy(lasts.end - now);
   until_ = lasts.end;
   return until_;
+}
+
+void Instance::count_iteration(Time now) {
+  ++totals_.iterations;
+  totals_.prefills += sums_.prompts > 0;
+  totals_.rows += static_cast<double>(sums_.rows);
+  totals_.slowest_rows += static_cast<double>(sums_.most_rows) * size();
+  totals_.padding += static_cast<double>(sums_.padding);
+  if (anew_) busy_since_ = now;
+  busy_ = true;
+}
+
+void Instance::count_busy(Time busy) {
+  totals_.busy += busy;
+  if (sums_.prompts == 0) return;
+  const double with_prompts = static_cast<double>(busy.ns) * sums_.prompts / sums_.rows;
+  totals_.busy_with_prompts +=
+      sums_.prompts == sums_.rows ? busy : Time{static_cast<std::int64_t>(with_prompts)};
 }
 
 bool Instance::ends_prompt() const {
@@ -176,13 +182,6 @@ bool Instance::admits_prompts() {
   return true;
 }
 
-// Both ways at once, before the pages are written again and before they are read.
-double Instance::swapping() const {
-  std::int64_t most = 0;
-  for (const StepShape& shape : shapes_) most = std::max({most, shape.swapped_out, shape.swapped_in});
-  return static_cast<double>(most) * rules_.swap_seconds;
-}
-
 // The last layer is computed when its own blocks are there.
 Time Instance::behind_loads(Time now, Time device) {
   Time ready = now;
@@ -193,32 +192,15 @@ Time Instance::behind_loads(Time now, Time device) {
   return behind;
 }
 
-std::int64_t Instance::num_sequences() const {
-  std::int64_t sequences = 0;
-  for (const StepShape& shape : shapes_) sequences += shape.prefill_sequences + shape.decode_sequences;
-  return sequences;
-}
-
 void Instance::count_stalls(double seconds, std::int64_t sequences) {
   const StepStalls stalls = cost_->stalls(shapes_, seconds);
   totals_.stalls.add(stalls, 1);
   totals_.waited.add(stalls, static_cast<double>(sequences));
 }
 
-void Instance::count_rows() {
-  std::int64_t rows = 0, most = 0;
-  for (const StepShape& shape : shapes_) {
-    rows += shape.rows();
-    most = std::max(most, shape.rows());
-    totals_.padding += static_cast<double>(shape.padding);
-  }
-  totals_.rows += static_cast<double>(rows);
-  totals_.slowest_rows += static_cast<double>(most) * size();
-}
-
 HostWork Instance::host_work() const {
   HostWork work;
-  if (!rules_.host.takes_time()) return work;
+  if (!host_takes_time_) return work;
   work.anew = anew_;
   awake_.visit([&](std::size_t i) {
     const StepShape& shape = shapes_[i];
@@ -252,6 +234,7 @@ void Instance::fill_graphs() {
     shape.decode_tokens += missing * rows;
     shape.decode_context += std::int64_t{missing} * rows;
   }
+  sums_ = StepSums(shapes_);
 }
 
 void Instance::end(Time now, StepOutcome& outcome) {

@@ -77,6 +77,7 @@ class Instance {
   void end(Time now, StepOutcome& outcome);
 
   const std::vector<StepShape>& shapes() const { return shapes_; }  // of the iteration under way
+  const StepSums& sums() const { return sums_; }
   double balancedness() const { return cost_->balancedness(); }
   StepCost& cost() const { return *cost_; }    // forecasts are made from it
   const ReplicaLoad& load() const;             // of all replicas, added up
@@ -111,11 +112,9 @@ class Instance {
   std::int64_t plan(Time now, std::int64_t& prompts);
   Time behind_loads(Time now, Time device);
   HostWork host_work() const;
-  double swapping() const;
   void fill_graphs();
-  void count_rows();
-  void count_busy(Time busy, std::int64_t prompts, std::int64_t rows);
-  std::int64_t num_sequences() const;
+  void count_iteration(Time now);
+  void count_busy(Time busy);
   void count_stalls(double seconds, std::int64_t sequences);
 
   InstanceRules rules_;
@@ -128,6 +127,8 @@ class Instance {
   mutable std::vector<std::int64_t> before_;  // the same by the balance
   mutable ReplicaLoad load_;
   std::vector<StepShape> shapes_;
+  StepSums sums_;  // of these
+  bool host_takes_time_ = false;
   HostLane host_;
   Time shown_;
   bool busy_ = false;

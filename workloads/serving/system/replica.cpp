@@ -1,6 +1,7 @@
 #include "workloads/serving/system/replica.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <utility>
 
@@ -26,6 +27,9 @@ Replica::Replica(const ReplicaRules& rules)
   CHECK(rules.pages > 0 && rules.page_tokens > 0 && rules.token_budget > 0 && rules.max_running > 0,
         fmt::format("pages={} page_tokens={} token_budget={} max_running={}", rules.pages, rules.page_tokens,
                     rules.token_budget, rules.max_running));
+  block_pages_ = std::int64_t{rules.shared_tokens / rules.page_tokens} * rules.parts.whole;
+  const auto tokens = static_cast<std::uint32_t>(rules.page_tokens);
+  if (std::has_single_bit(tokens)) page_shift_ = std::countr_zero(tokens);
   begin_reserve();
 }
 
@@ -42,7 +46,8 @@ void Replica::place_pages(kv::PageTables& tables) {
 }
 
 std::int64_t Replica::pages_of(std::int64_t tokens) const {
-  return (tokens + rules_.page_tokens - 1) / rules_.page_tokens;
+  const std::int64_t rounded = tokens + rules_.page_tokens - 1;
+  return page_shift_ >= 0 ? rounded >> page_shift_ : rounded / rules_.page_tokens;
 }
 
 std::int64_t Replica::held_by(std::int64_t tokens) const {
@@ -113,8 +118,10 @@ bool Replica::make_room(std::int64_t pages) {
 }
 
 void Replica::evict(std::int64_t pages) {
-  touch();
-  if (pages > 0 && block_pages() > 0) index_.evict((pages + block_pages() - 1) / block_pages());
+  if (pages > 0 && block_pages() > 0) {
+    touch();
+    index_.evict((pages + block_pages() - 1) / block_pages());
+  }
   if (!index_.evicted_blocks().empty()) {
     if (tables_ != nullptr) tables_->evict(index_.evicted_blocks());
     if (below_ != nullptr) loaded_ = std::max(loaded_, below_->take_in(index_.evicted_blocks(), now_));
@@ -207,7 +214,9 @@ const StepShape& Replica::plan(Time now, bool prompts) {
   if (gathers()) prompts = false;
   now_ = loaded_ = now;
   // What a decision without rows drove out is on its way still.
-  shape_ = {.swapped_out = shape_.empty() ? shape_.swapped_out : 0};
+  const std::int64_t on_its_way = shape_.empty() ? shape_.swapped_out : 0;
+  shape_ = kNoStep;
+  shape_.swapped_out = on_its_way;
   admitted_.clear();
   preempted_.clear();
   swapped_in_.clear();
@@ -268,7 +277,7 @@ void Replica::complete(Time end, StepOutcome& outcome) {
   now_ = end;
   if (shape_.decode_sequences > 0) complete_decode(end, outcome);
   if (shape_.prefill_tokens > 0) complete_prefill(end, outcome);
-  shape_ = {};
+  shape_ = kNoStep;
 }
 
 }  // namespace moebius

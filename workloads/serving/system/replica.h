@@ -272,7 +272,7 @@ class Replica {
   std::size_t next_waiting() const;
   std::int64_t load(const Sequence& next, std::int64_t there);
   void count_prefix(const Prefilling& prefilling);
-  std::int64_t block_pages() const { return rules_.shared_tokens / rules_.page_tokens * rules_.parts.whole; }
+  std::int64_t block_pages() const { return block_pages_; }
   std::int64_t used() const { return held_ + index_.resident() * block_pages(); }
   std::int64_t in_use() const { return held_ + index_.in_use() * block_pages(); }
   std::int64_t used_by_all() const;
@@ -307,6 +307,8 @@ class Replica {
   void complete_decode(Time end, StepOutcome& outcome);
 
   ReplicaRules rules_;
+  std::int64_t block_pages_ = 0;  // of a block that requests may share; 0: none are
+  int page_shift_ = -1;           // tokens of a page are this power of two; -1: they are none
   std::deque<Sequence> waiting_;
   std::size_t seen_ = 0, known_ = 0;  // of them: those that this decision, and the one ahead, may take
   std::size_t driven_out_ = 0;        // the first of them, among which are those that were driven out

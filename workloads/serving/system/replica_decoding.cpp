@@ -51,23 +51,26 @@ void Replica::complete_decode(Time end, StepOutcome& outcome) {
     add_gap(outcome.gaps, end - sequence.since);
     if (tokens > 1) outcome.gaps.push_back({Time{}, tokens - 1});
     outcome.tokens += tokens;
-    const std::int64_t grown = held_by(std::int64_t{sequence.context} + rows);
     const std::int64_t counted = sequence.left;
     context_ += sequence.left == tokens ? -std::int64_t{sequence.context} : tokens;
     sequence.context += tokens;
     sequence.left -= tokens;
     sequence.generated += tokens;
     sequence.since = end;
-    const std::int64_t back = grown - held_by(sequence.context);  // of guesses that did not hold
-    held_ -= back;
-    to_come_ += back;
+    if (tokens < rows) {  // guesses that did not hold, or of which no more were asked for
+      const std::int64_t back =
+          held_by(std::int64_t{sequence.context} - tokens + rows) - held_by(sequence.context);
+      held_ -= back;
+      to_come_ += back;
+    }
     if (rules_.newcomer_reserve > 0 && counted > rules_.newcomer_reserve)  // a token further ahead counts now
       to_come_ += furthest(sequence.context, sequence.left) - furthest(sequence.context - tokens, counted);
     if (sequence.left == 0) {
       outcome.finished.push_back(sequence.id);
       leave(sequence);
     } else {
-      decoding_[kept++] = sequence;
+      if (&decoding_[kept] != &sequence) decoding_[kept] = sequence;
+      ++kept;
     }
   }
   decoding_.erase(decoding_.begin() + static_cast<std::ptrdiff_t>(kept), planned);

@@ -4,13 +4,9 @@
 namespace moebius {
 
 void ServingSystem::State::tell_iteration(const Location& at, Time begin, Time end) {
-  std::int64_t rows = 0, prompts = 0, decodes = 0;
-  for (const StepShape& shape : instance(at).shapes()) {
-    rows += shape.rows();
-    prompts += shape.prefill_tokens;
-    decodes += shape.decode_tokens;
-  }
-  rules.observer->iteration(pools[at.pool].first + at.instance, begin, end, prompts > 0, decodes > 0, rows);
+  const StepSums& sums = instance(at).sums();
+  rules.observer->iteration(pools[at.pool].first + at.instance, begin, end, sums.prompts > 0,
+                            sums.decodes > 0, sums.rows);
 }
 
 void ServingSystem::State::tell_moments(Time until) {

@@ -1,6 +1,7 @@
 // An iteration of serving as a policy sees it: how much work, not which ops.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -28,6 +29,29 @@ struct StepShape {
 
   std::int64_t rows() const { return prefill_tokens + decode_tokens; }
   bool empty() const { return rows() == 0; }
+};
+
+// Copied from where many are emptied: a processor fills so few bytes with zeros more slowly than it copies
+// them.
+inline constexpr StepShape kNoStep{};
+
+// Of an iteration, all replicas together.
+struct StepSums {
+  std::int64_t rows = 0, most_rows = 0;                // most: of the fullest replica
+  std::int64_t prompts = 0, decodes = 0, padding = 0;  // of `rows`
+  std::int64_t sequences = 0;
+  std::int64_t most_swapped = 0;  // tokens of the replica that swaps most, out or in
+  explicit StepSums(std::span<const StepShape> replicas = {}) {
+    for (const StepShape& shape : replicas) {
+      rows += shape.rows();
+      most_rows = std::max(most_rows, shape.rows());
+      prompts += shape.prefill_tokens;
+      decodes += shape.decode_tokens;
+      padding += shape.padding;
+      sequences += shape.prefill_sequences + shape.decode_sequences;
+      most_swapped = std::max({most_swapped, shape.swapped_out, shape.swapped_in});
+    }
+  }
 };
 
 // Seconds of an iteration by which it is longer than it would be, by cause.

@@ -4,8 +4,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <tuple>
 
-#include "workloads/routing/routing.h"
+#include "workloads/routing/random_stream.h"
 
 namespace moebius {
 namespace {
@@ -18,22 +19,23 @@ Between between(double low, double high, double value) {
   return {low, high, high > low ? (value - low) / (high - low) : 0};
 }
 
-// 0, 1, 2, and steps of a power of two over `parts` above: with 2 parts 3, 4, 6, 8, 12, ...
-Between around_count(std::int64_t value, std::int64_t parts) {
+// 0, 1, 2, and steps of a power of two over 2^`halvings` above: with one halving 3, 4, 6, 8, 12, ...
+Between around_count(std::int64_t value, int halvings) {
   const auto below = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(value)));
-  const std::int64_t step = std::max<std::int64_t>(1, below / parts);
-  const std::int64_t low = value / step * step;
+  const std::int64_t step = std::max<std::int64_t>(1, below >> halvings);
+  const std::int64_t low = value & -step;
   return between(static_cast<double>(low), static_cast<double>(low == value ? low : low + step), value);
 }
 
 // 1, 16, 256, ... for a step of 16, with halves between for one of 2; the edge itself where the value is one.
-Between around_keys(std::int64_t value, std::int64_t step) {
-  if (step == 2) return around_count(value, 2);
+Between around_keys(std::int64_t value, StepSurface::KeyStep step) {
+  if (step == StepSurface::KeyStep::kFine) return around_count(value, 1);
   if (value <= 1) return between(value, value, value);
-  std::int64_t edge = 1;
-  while (edge * step <= value) edge *= step;
+  constexpr int kBits = 4;  // of a step
+  const int power = std::bit_width(static_cast<std::uint64_t>(value)) - 1;
+  const std::int64_t edge = std::int64_t{1} << power / kBits * kBits;
   if (edge == value) return between(value, value, value);
-  return between(edge, edge * step, value);
+  return between(edge, edge << kBits, value);
 }
 
 Between around_ratio(double value) {
@@ -90,7 +92,10 @@ const StepTime& StepSurface::corner(const StepPoint& point) {
 
 // Sequences grow by a token an iteration, and the next one is mostly in the cell of one just before.
 StepSurface::Cell& StepSurface::cell_at(const StepPoint& lowest) {
-  Recent& recent = recent_[Hash()(lowest) % recent_.size()];
+  const auto mixed = static_cast<std::uint64_t>(lowest.decode_sequences + 3 * lowest.decode_keys +
+                                                5 * lowest.prefill_tokens + 7 * lowest.prefill_keys);
+  static_assert(std::tuple_size_v<decltype(recent_)> == 1 << 6);
+  Recent& recent = recent_[mixed * RandomStream::kGolden >> (64 - 6)];
   if (recent.cell == nullptr || !(recent.lowest == lowest)) recent = {lowest, &cells_[lowest]};
   return *recent.cell;
 }
@@ -100,12 +105,12 @@ template <class Visit>
 void StepSurface::visit_corners(const StepPoint& point, Visit visit) {
   const std::int64_t rows = point.prefill_tokens == 0 ? 0 : point.prefill_tokens + point.decode_sequences;
   constexpr int kCoordinates = 6;
-  const std::array<Between, kCoordinates> around{around_count(rows, 4),
+  const std::array<Between, kCoordinates> around{around_count(rows, 2),
                                                  around_keys(point.prefill_keys, key_step_),
-                                                 around_count(point.decode_sequences, 2),
+                                                 around_count(point.decode_sequences, 1),
                                                  around_keys(point.decode_keys, key_step_),
                                                  around_ratio(point.others),
-                                                 around_count(point.fillers, 2)};
+                                                 around_count(point.fillers, 1)};
   const auto edges = [&](std::uint32_t upper) {
     const auto whole = [&](int c) {
       return static_cast<std::int64_t>((upper >> c & 1) != 0 ? around[c].high : around[c].low);
@@ -121,19 +126,31 @@ void StepSurface::visit_corners(const StepPoint& point, Visit visit) {
                      point.absorbed};
   };
   Cell& cell = cell_at(edges(0));
-  std::uint32_t inside = 0;  // coordinates along which the point is between edges
-  for (int c = 0; c < kCoordinates; ++c) inside |= static_cast<std::uint32_t>(around[c].share > 0) << c;
-  for (std::uint32_t upper = inside;; upper = (upper - 1) & inside) {  // every subset of them
+  // Every subset of the coordinates along which the point is between edges.
+  struct Corner {
+    std::uint32_t upper;
+    double weight;
+  };
+  std::array<Corner, kCorners> corners;
+  corners[0] = {0, 1};
+  int count = 1;
+  for (int c = 0; c < kCoordinates; ++c) {
+    const double share = around[c].share;
+    if (!(share > 0)) continue;
+    for (int i = 0; i < count; ++i) {
+      corners[count + i] = {corners[i].upper | 1u << c, corners[i].weight * share};
+      corners[i].weight *= 1 - share;
+    }
+    count *= 2;
+  }
+  for (int i = count - 1; i >= 0; --i) {
+    const auto [upper, weight] = corners[i];
     if ((cell.known >> upper & 1) == 0) {
       cell.corner[upper] = &corner(edges(upper));
       cell.seconds[upper] = cell.corner[upper]->seconds;
       cell.known |= std::uint64_t{1} << upper;
     }
-    double weight = 1;
-    for (int c = 0; c < kCoordinates; ++c)
-      if ((inside >> c & 1) != 0) weight *= (upper >> c & 1) != 0 ? around[c].share : 1 - around[c].share;
     visit(cell, upper, weight);
-    if (upper == 0) return;
   }
 }
 
@@ -168,15 +185,21 @@ double StepSurface::of_replica(const StepShape& own, std::span<const StepShape> 
   return at(point, sampled ? 1 : 0);
 }
 
-// Algorithm R (Vitter 1985), with numbers that depend on nothing but the count.
+// Algorithm L (Li 1994), with numbers that depend on nothing but the count: most iterations are passed over
+// without a number of their own.
 void StepSurface::sample(const StepPoint& point) {
   Sample& sample = samples_[point.prefill_tokens > 0];
-  if (++sample.asked <= kSampled) {
+  if (++sample.asked < sample.next) return;
+  RandomStream stream(RandomStream::finalise(0x73757266 + static_cast<std::uint64_t>(sample.asked)));
+  if (sample.asked <= kSampled) {
     sample.points.push_back(point);
-    return;
+  } else {
+    sample.points[stream.below(kSampled)] = point;
   }
-  const auto place = static_cast<std::int64_t>(random_bits(0x73757266, sample.asked) % sample.asked);
-  if (place < kSampled) sample.points[place] = point;
+  if (sample.asked < kSampled) return;  // each of the first is one of them
+  sample.largest *= std::exp(std::log(stream.unit()) / kSampled);
+  const double passed = std::log(stream.unit()) / std::log1p(-sample.largest);
+  sample.next = sample.asked + 1 + static_cast<std::int64_t>(std::min(passed, 1e15));
 }
 
 SurfaceError StepSurface::error() {

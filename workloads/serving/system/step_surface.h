@@ -61,12 +61,12 @@ class StepSurface : public StepCost {
   };
   // Attention grows evenly with its keys, and so do iterations in which all else waits for it. Beside the
   // other half batch it hides until it is the longer of the two: not evenly, and a finer grid follows that.
-  static constexpr std::int64_t kKeyStep = 16, kOverlappedKeyStep = 2;
+  enum class KeyStep : std::uint8_t { kCoarse, kFine };         // 16 times as many; twice as many
   using Known = std::unordered_map<StepPoint, StepTime, Hash>;  // points that were carried out
 
   // `known`: what others have measured of the same plan on the same devices, which this one adds to.
   // `key_step`: from one edge of keys to the next.
-  explicit StepSurface(Measure measure, Known* known = nullptr, std::int64_t key_step = kKeyStep)
+  explicit StepSurface(Measure measure, Known* known = nullptr, KeyStep key_step = KeyStep::kCoarse)
       : measure_(std::move(measure)), known_(known != nullptr ? *known : own_), key_step_(key_step) {}
   StepSurface(const StepSurface&) = delete;
   StepSurface& operator=(const StepSurface&) = delete;
@@ -106,7 +106,7 @@ class StepSurface : public StepCost {
   Measure measure_;
   Known own_;
   Known& known_;
-  std::int64_t key_step_;
+  KeyStep key_step_;
   std::unordered_map<StepPoint, Cell, Hash> cells_;  // by their lowest corner
   struct Recent {
     StepPoint lowest;
@@ -116,6 +116,8 @@ class StepSurface : public StepCost {
   struct Sample {
     std::vector<StepPoint> points;
     std::int64_t asked = 0;  // iterations that they were drawn from
+    std::int64_t next = 0;   // which of them is one
+    double largest = 1;      // of the numbers that those drawn have, each iteration one from 0 to 1
   };
   std::array<Sample, 2> samples_;  // without and with prompts
 };

@@ -23,6 +23,7 @@ class TouchedSet {
   // All of them, to begin with.
   explicit TouchedSet(std::size_t size) : words_((size + 63) / 64) {
     for (std::size_t i = 0; i < size; ++i) mark(i).set();
+    full_ = words_;
   }
   // A copy would leave the marks with the other one; a moved set keeps its words, and so the marks.
   TouchedSet(const TouchedSet&) = delete;
@@ -32,11 +33,7 @@ class TouchedSet {
 
   TouchMark mark(std::size_t index) { return {&words_[index / 64], std::uint64_t{1} << index % 64}; }
 
-  std::size_t count() const {
-    std::size_t sum = 0;
-    for (const std::uint64_t word : words_) sum += static_cast<std::size_t>(std::popcount(word));
-    return sum;
-  }
+  bool full() const { return words_ == full_; }
 
   // visit(index), ascending.
   template <class Visit>
@@ -55,7 +52,7 @@ class TouchedSet {
   }
 
  private:
-  std::vector<std::uint64_t> words_;
+  std::vector<std::uint64_t> words_, full_;
 };
 
 }  // namespace moebius
