@@ -20,6 +20,15 @@ struct Draft {
 
 using ExpertDrafts = std::map<DraftKey, Draft>;
 
+// SGLang chooses its kernels by shape: TensorRT-LLM's generated ones (FlashInfer) where a model's routing is
+// one that they know, Triton's otherwise. Others choose them for shapes that it leaves to Triton, so that rows
+// of the former stand in tables of their own, too.
+constexpr const char* kGenerated = "+generated";
+
+bool is_generated(const Csv& csv, const CsvRow& row) {
+  return csv.text(row, "kernel").find("flashinfer_trtllm") != std::string::npos;
+}
+
 // The layer, its share on a rank and the tokens; the loads come last.
 std::string question(const Csv& csv, const CsvRow& row) {
   std::string text;
@@ -54,6 +63,8 @@ ExpertDrafts read_drafts(const Csv& csv) {
       ExpertRow measured = expert_row(csv, row, *format, routings);
       ++draft.versions[stack_of(csv, row)];
       if (measured.routings) {
+        if (is_generated(csv, row))
+          add_row(drafts[{rank_of(backend), backend + kGenerated, place}], question(csv, row), measured);
         add_row(draft, question(csv, row), std::move(measured));
         continue;
       }
@@ -106,6 +117,20 @@ void add_wide_rows(ExpertDrafts& drafts, const Csv& csv) {
   }
 }
 
+std::string backend_of(const DraftKey& key) {
+  return key.stack.substr(0, key.stack.find('+'));
+}
+
+// Where all kernels of a format are generated, one table tells them.
+void drop_unmixed(ExpertDrafts& drafts) {
+  std::erase_if(drafts, [&](const auto& entry) {
+    const auto& [key, draft] = entry;
+    if (!key.stack.ends_with(kGenerated)) return false;
+    const Draft& all = drafts.at({key.backend, backend_of(key), key.kind});
+    return draft.places.size() == all.places.size();
+  });
+}
+
 }  // namespace
 
 void read_expert_kernels(Harvest& harvest, const std::string& system) {
@@ -118,17 +143,22 @@ void read_expert_kernels(Harvest& harvest, const std::string& system) {
   }
   if (harvest.has("kernels/wideep_moe.csv.gz"))
     add_wide_rows(drafts, harvest.open("kernels/wideep_moe.csv.gz", system));
+  drop_unmixed(drafts);
   std::string last;  // backend whose FP8 table came already
   for (auto& [key, draft] : drafts) {
     if (draft.fit.rows.empty()) continue;
     const ExpertFormat& format = expert_formats()[key.kind];
     const bool plain_fp8 = format.dtype == DType::kFp8 && !format.stored;
     draft.fit.table = table_for(draft, format, harvest.chip);
+    const bool generated = key.stack.ends_with(kGenerated);
     draft.fit.table.stack =
-        stack_among(drafts, key.stack) + (plain_fp8 && last == key.stack ? format.variant : "");
+        stack_among(drafts, backend_of(key)) +
+        (generated ? kGenerated : plain_fp8 && last == key.stack ? format.variant : "");
     if (plain_fp8) last = key.stack;
-    for (ProfileTable& table : fit_experts(draft.fit, harvest.chip))
+    for (ProfileTable& table : fit_experts(draft.fit, harvest.chip)) {
+      table.when_named = generated;  // once its errors are told: who tells them names no stack
       harvest.profile.tables.push_back(std::move(table));
+    }
     draft.fit.rows = {};
   }
   if (!drafts.empty()) add_database_source(harvest);

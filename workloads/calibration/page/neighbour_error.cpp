@@ -178,7 +178,7 @@ std::string site_table(const std::vector<Profile>& profiles) {
       "|---|---|---|---|---|--:|--:|--:|--:|--:|\n";
   for (const Profile& profile : profiles)
     for (const ProfileTable& table : profile.tables) {
-      if (table.when_named) continue;  // a law made it
+      if (table.when_named) continue;  // a law made it, or others hold its rows, too
       const NeighbourError told = told_by_other_sites(table, profile.reference);
       if (told.values == 0) continue;
       text +=

@@ -41,15 +41,16 @@ std::string dense_on_blackwell(const ServerRow& row, bool tensor_rt, bool deep_g
 //
 // There are no tables of vLLM's kernels: most are SGLang's too. On Hopper its MXFP4 experts are not: Marlin,
 // as TensorRT-LLM's kernels there, blows weights up to BF16 in registers, SGLang's Triton kernel in memory.
-// TensorRT-LLM's generated experts are in SGLang by FlashInfer, and its tables tell them; TensorRT-LLM's own
-// tell CUTLASS and DeepGEMM.
+// TensorRT-LLM's generated experts are in SGLang by FlashInfer, and its tables tell them, beside Triton's of
+// models whose routing it does not leave to those; TensorRT-LLM's own tell CUTLASS and DeepGEMM.
 std::string kernels_of(const ServerRow& row, const Model& model, const KernelSwitches& switches) {
   const bool tensor_rt = row.backend == "trtllm" ||
                          (row.backend == "vllm" && model.id.starts_with("gpt-oss") && !blackwell(row));
   std::string kernels = tensor_rt ? kTensorRt : kSglang;
   if (switches.per_tensor) return fmt::format("{0}+fp8-rowwise; quantise/fp8={0}", kernels);
   if (switches.generated_experts)
-    kernels += fmt::format("; grouped_gemm/{}={}", row.gemm == "nvfp4" ? "fp4" : "fp8", kSglang);
+    kernels += row.gemm == "nvfp4" ? fmt::format("; grouped_gemm/fp4={}", kSglang)
+                                   : fmt::format("; grouped_gemm/fp8={}+generated", kSglang);
   return kernels + dense_on_blackwell(row, tensor_rt, switches.deep_gemm);
 }
 
