@@ -144,6 +144,13 @@ TEST_CASE("two sequences in a microbatch do not see each other") {
 TEST_CASE("recomputed activations are the ones that were dropped") {
   require_same_losses(all_experts_job(AttentionKind::kMla),
                       [](TrainingJob& job) { job.plan.recompute = RecomputePolicy::kFull; });
+  for (const int layers : {1, 2}) {
+    require_same_losses(all_experts_job(AttentionKind::kMla), [layers](TrainingJob& job) {
+      job.plan.recompute = RecomputePolicy::kFull;
+      job.plan.recompute_layers = layers;
+      job.plan.recompute_stops = true;
+    });
+  }
   require_same_losses(all_experts_job(AttentionKind::kMla), [](TrainingJob& job) {
     job.plan.recompute = RecomputePolicy::kSelective;
     job.plan.recompute_ops = {RecomputeOp::kNorm, RecomputeOp::kMlaUp, RecomputeOp::kActivation};
@@ -201,6 +208,13 @@ TEST_CASE("sequence parallelism changes where rows stand between blocks, not the
     job.workload.steps = 3;
     job.plan.tp = 2;
     require_same_losses(job, [](TrainingJob& changed) { changed.plan.sequence_parallel = true; });
+    for (const bool stops : {false, true}) {
+      require_same_losses(job, [stops](TrainingJob& changed) {
+        changed.plan.sequence_parallel = changed.plan.gather_passes = true;
+        changed.plan.recompute = stops ? RecomputePolicy::kFull : RecomputePolicy::kNone;
+        changed.plan.recompute_whole = changed.plan.recompute_stops = stops;
+      });
+    }
   }
 }
 

@@ -29,6 +29,11 @@ TEST_CASE("kernels of attention and accumulation are names and dropout is a shar
           {"/workload/dropout", "1", R"(/workload/dropout: expected a number from 0 to 0.99, found 1)"},
           {"/plan/recompute/whole_layers", "true",
            R"(/plan/recompute/whole_layers: whole layers are for policy "full" only)"},
+          {"/plan/recompute/early_stop", "true",
+           R"(/plan/recompute/early_stop: recomputation that stops early is for policy "full" only)"},
+          {"/plan/tp/buffers", "copied",
+           "/plan/tp/buffers: copies are of gathers and sums of sequence_parallel true, in one piece and of "
+           "one degree"},
       });
 }
 

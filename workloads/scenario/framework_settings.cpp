@@ -33,6 +33,8 @@ std::vector<Setting> framework_settings(std::string_view framework) {
   model.biases = Biases::kQkv;
   const std::string plan =
       fmt::format(R"({{"plan": {{"framework": "{}", "cp": 2, "ep": {{"degree": 2}},
+                                "tp": {{"attention": 2, "sequence_parallel": true}},
+                                "recompute": {{"policy": "full"}},
                                 "precision": {{"gemm": "fp8"}}}}}})",
                   framework);
   return framework_settings(parse_document(plan, "<framework>"), model);

@@ -225,6 +225,12 @@ void read_recompute(Section section, TrainingPlan& plan) {
       "full recompute runs each layer again to its end first, with tensor-parallel sums in line");
   if (plan.recompute_whole && plan.recompute != RecomputePolicy::kFull)
     section.place_of("whole_layers").fail("whole layers are for policy \"full\" only");
+  const bool runs_layers_again = plan.recompute == RecomputePolicy::kFull;
+  plan.recompute_stops = section.boolean("early_stop", plan.recompute_stops && runs_layers_again,
+                                         "full: what the reverse pass reads nothing of is left out at a "
+                                         "group's end: the last product of a dense layer");
+  if (plan.recompute_stops && !runs_layers_again)
+    section.place_of("early_stop").fail("recomputation that stops early is for policy \"full\" only");
   const bool selective = plan.recompute == RecomputePolicy::kSelective;
   if (selective && plan.recompute_ops.empty()) {
     section.place_of("ops").fail("policy \"selective\" needs at least one op, found none");

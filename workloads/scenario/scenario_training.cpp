@@ -85,6 +85,13 @@ constexpr std::array kExpertProducts{
                           "results"},
 };
 
+constexpr std::array kTensorBuffers{
+    Named<bool>{"in-place", false, "collectives read and write the tensors themselves"},
+    Named<bool>{"copied", true,
+                "sequence by sequence: gathered rows are put in order by a pass and kept, what is summed is "
+                "cut by one before (PyTorch's DTensor)"},
+};
+
 constexpr std::array kFusions{
     Named<Fusion>{"residual", Fusion::kResidual, "sums with sums and norms, and their gradients"},
     Named<Fusion>{"rotary", Fusion::kRotary, "splits and norms of heads with the rotation"},
@@ -180,6 +187,12 @@ void read_tensor(Section section, TrainingPlan& plan) {
   plan.sequence_parallel = section.boolean("sequence_parallel", false,
                                            "activations between tensor-parallel parts are sharded by tokens");
   read_tensor_overlap(section, plan);
+  const bool whole_rows = plan.tp > 1 && plan.sequence_parallel && plan.tp_chunks == 0 && !plan.mixed_tp();
+  plan.gather_passes = section.choice<bool>("buffers", kTensorBuffers, plan.gather_passes && whole_rows,
+                                            "between tensors and what is gathered and summed of them");
+  if (plan.gather_passes && !whole_rows)
+    section.place_of("buffers").fail(
+        "copies are of gathers and sums of sequence_parallel true, in one piece and of one degree");
   section.finish();
 }
 

@@ -73,11 +73,15 @@ TrainingPlan fsdp() {
   plan.separate_update = true;
   plan.eager_elementwise = true;
   plan.launch = LaunchMode::kEager;
+  plan.recompute_stops = true;
   return plan;
 }
 
 TrainingPlan torchtitan() {
   TrainingPlan plan = sharded(Scaling::kTensor);
+  plan.gather_passes = true;
+  plan.overlap_tensor_gradients = false;
+  plan.recompute_stops = true;
   plan.shard_buffers = ShardBuffers::kCopied;
   plan.loss = LossKernels::kAutocast;
   plan.biases = BiasKernels::kSummedApart;
@@ -87,6 +91,7 @@ TrainingPlan torchtitan() {
 TrainingPlan maxtext() {
   TrainingPlan plan = sharded(Scaling::kHistory);
   plan.gradients = DType::kBf16;
+  plan.recompute_stops = true;
   return plan;
 }
 
@@ -147,18 +152,27 @@ std::vector<TrainingFramework> all() {
        "PyTorch, torch/distributed/fsdp/_flat_param.py and _runtime_utils.py (gradients are put together and "
        "divided before they are summed, in the reduce_dtype bf16 of fms-fsdp's policies); LlamaRMSNorm and "
        "rotations operation by operation; AdamW for-each; clip_grad_norm_ 1.0; 8-bit products by torchao, of "
-       "weights that stay in BF16"},
+       "weights that stay in BF16; torch/utils/checkpoint.py since 2.1 (without reentry, as fms-fsdp asks "
+       "for, it ends when all that is read has been computed: early_stop; with it, as Hugging Face's "
+       "trainer long did, it does not)"},
       {"torchtitan", "torchtitan and other users of FSDP2 with torch.compile (prime-rl, OLMo-core)",
        torchtitan(),
        "torchtitan, torchtitan/parallelisms (fully_shard, param_dtype bf16, reduce_dtype float32; "
        "nn.Linear, whose gradient of a bias is a sum apart), train.py "
        "(cross_entropy of float32 logits, max_norm 1.0), float8 (tensorwise, weights kept in high "
        "precision); "
-       "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py (copy-in, copy-out)"},
+       "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py (copy-in, copy-out); "
+       "torch/utils/checkpoint.py (early_stop since 2.1; torchtitan itself asks for early_stop false since "
+       "September 2025, but compiled, what nobody reads is dropped); "
+       "torch/distributed/_functional_collectives.py (all_gather_tensor waits and concatenates, "
+       "reduce_scatter_tensor concatenates before, where the dimension is not the first), "
+       "tensor/parallel/style.py (SequenceParallel, dimension 1); a linear's two gradients are one node of "
+       "autograd, behind which sums begin"},
       {"maxtext", "JAX on GPUs: MaxText, Paxml", maxtext(),
        "MaxText, MaxText/configs/base.yml (ici_fsdp_parallelism, gradient_clipping_threshold 1.0, grad_dtype "
        "of "
-       "the activations), Transformer Engine for JAX (DelayedScaling)"},
+       "the activations), Transformer Engine for JAX (DelayedScaling); jax.checkpoint, of which XLA drops "
+       "what nobody reads"},
       {"mindspeed", "MindSpeed-LLM (ModelLink) on Ascend", mindspeed(),
        "MindSpeed-LLM, examples (--use-flash-attn, --use-fused-rmsnorm, --no-gradient-accumulation-fusion, "
        "Megatron-Core's own layers, whose biases are output + bias and grad_output.sum, "

@@ -91,6 +91,9 @@ struct TrainingPlan {
   // Pieces of a tensor-parallel gather or sum beside its matrix product; 0: whole, before or after it.
   int tp_chunks = 0;
   bool sequence_parallel = false;
+  // What is gathered over them is put in order by a pass, what is summed is cut by one before, and gathered
+  // rows are kept: collectives cut the first dimension alone, which is sequences (PyTorch's DTensor).
+  bool gather_passes = false;
   int pp = 1;
   PipelineKind schedule = PipelineKind::k1F1B;
   int chunks = 1;  // stages of the model on a rank, of kInterleaved
@@ -153,6 +156,7 @@ struct TrainingPlan {
   std::vector<RecomputeOp> recompute_ops;
   int recompute_layers = 1;       // full: layers of which only the first one's input is kept
   int recompute_every = 1;        // full: the last one of so many layers, the others keep everything
+  bool recompute_stops = false;   // full: behind the last op whose operands or results the reverse pass reads
   Bytes recompute_budget = {};    // hybrid: memory of a device that a step may fill
   bool keeps_to_budget = true;    // hybrid: a stage that does not fit is an error; else it recomputes all
   FlopRate recompute_flops = {};  // hybrid: of the slowest device, to weigh what is computed again

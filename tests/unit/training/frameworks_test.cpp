@@ -133,6 +133,19 @@ TEST_CASE("keys that are given count instead of a framework's") {
   CHECK(plan(R"("framework": "nemo", "cp": 2)").context == ContextKind::kRing);
   CHECK(plan(R"("framework": "fsdp")").shard_buffers == ShardBuffers::kFlat);
   CHECK(plan(R"("framework": "fsdp", "dp": {"zero": 1})").shard_buffers == ShardBuffers::kInPlace);
+  const char* rows = R"(, "tp": {"attention": 2, "sequence_parallel": true})";
+  CHECK(plan(fmt::format(R"("framework": "torchtitan"{})", rows), "llama-3.1-8b").gather_passes);
+  CHECK_FALSE(plan(R"("framework": "torchtitan", "tp": {"attention": 2})", "llama-3.1-8b").gather_passes);
+  CHECK_FALSE(plan(fmt::format(R"("framework": "megatron-core"{})", rows), "llama-3.1-8b").gather_passes);
+  for (const char* framework : {"fsdp", "torchtitan", "maxtext", "megatron-core"}) {
+    const char* full = R"("framework": "{}", "recompute": {{"policy": "full"{}}})";
+    const auto stops = [&](const char* more) {
+      return plan(fmt::format(fmt::runtime(full), framework, more), "llama-3.1-8b").recompute_stops;
+    };
+    CHECK(stops("") == (std::string_view(framework) != "megatron-core"));
+    CHECK_FALSE(stops(R"(, "early_stop": false)"));
+    CHECK_FALSE(plan(fmt::format(R"("framework": "{}")", framework), "llama-3.1-8b").recompute_stops);
+  }
   CHECK_FALSE(plan(R"("framework": "megatron-lm-2021", "dp": {"zero": 2})").separate_accumulation);
   CHECK_FALSE(plan(R"("framework": "torchtitan")").half_weights);
   const TrainingPlan eight_bits = plan(R"("framework": "torchtitan", "precision": {"gemm": "fp8"})");

@@ -73,6 +73,42 @@ TEST_CASE("full recompute adds exactly the layers' forward work to the reverse p
   CHECK(after - before >= 0.6 * forward);
 }
 
+// Of four layers one is dense, whose last product is 32 rows by 64 columns by 128; experts' rows are weighed.
+TEST_CASE("full recompute that stops early leaves out the last product of dense layers") {
+  TrainingJob job = small_job();
+  job.plan.recompute = RecomputePolicy::kFull;
+  Training whole(job);
+  job.plan.recompute_stops = true;
+  Training stopping(job);
+  const auto a = all_submissions(whole), b = all_submissions(stopping);
+  const double last = 2.0 * 32 * job.model.hidden * job.model.dense_width;
+  const Fragment &before = fragment_of(a, Phase::kBackward), &after = fragment_of(b, Phase::kBackward);
+  CHECK(all_matrix_flops(before) - all_matrix_flops(after) == Approx(last));
+  CHECK(count(before, OpKind::kCombine) == count(after, OpKind::kCombine));
+  CHECK(count(before, OpKind::kAdd) > count(after, OpKind::kAdd));
+  CHECK(all_matrix_flops(fragment_of(b, Phase::kForward)) ==
+        Approx(all_matrix_flops(fragment_of(a, Phase::kForward))));
+}
+
+// Two layers that run again together: the first one runs to its end, for the second begins with it.
+TEST_CASE("of a group of layers only the last one stops early") {
+  TrainingJob job = small_job();
+  job.model.experts = {};
+  job.plan.ep = 1;
+  job.plan.recompute = RecomputePolicy::kFull;
+  const double last = 2.0 * 32 * job.model.hidden * job.model.dense_width;
+  for (const int layers : {1, 2, 4}) {
+    job.plan.recompute_layers = layers;
+    job.plan.recompute_stops = false;
+    Training whole(job);
+    job.plan.recompute_stops = true;
+    Training stopping(job);
+    const double less = all_matrix_flops(fragment_of(all_submissions(whole), Phase::kBackward)) -
+                        all_matrix_flops(fragment_of(all_submissions(stopping), Phase::kBackward));
+    CHECK(less == Approx(4 / layers * last));
+  }
+}
+
 TEST_CASE("selective recompute runs the chosen ops again and keeps less") {
   TrainingJob job = small_job();
   Training plain(job);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include "small_job.h"
@@ -72,6 +74,31 @@ TEST_CASE("pieces multiply the collectives beside products and keep bytes and FL
   CHECK(cut_forward.flops == Approx(forward.flops).epsilon(1e-12));
   CHECK(cut_backward.gathered == Approx(backward.gathered).epsilon(1e-12));
   CHECK(cut_backward.flops == Approx(backward.flops).epsilon(1e-12));
+}
+
+// As counted above, but for statistics: what products read is put in order behind each of three gathers of a
+// layer, the positions' and the head's, what two sums of a layer and the embedding's add up is cut before
+// them. Gathered rows are kept, so that in reverse the gathers are those of the sums' gradients.
+TEST_CASE("collectives of the first dimension alone have a pass before each sum and behind each gather") {
+  constexpr int kLayers = 4;
+  TrainingJob job = dense_job(0);
+  const auto passes = [&](Phase phase) {
+    const FragmentPtr fragment = fragment_of(job, phase);
+    return std::count_if(fragment->ops.begin(), fragment->ops.end(), [](const Op& op) {
+      return op.kind == OpKind::kSplit || op.kind == OpKind::kConcat;
+    });
+  };
+  const auto forward = passes(Phase::kForward), backward = passes(Phase::kBackward);
+  const Work before = work_of(job, Phase::kForward), reverse = work_of(job, Phase::kBackward);
+  job.plan.gather_passes = true;
+  const Work with = work_of(job, Phase::kForward), with_reverse = work_of(job, Phase::kBackward);
+  CHECK(passes(Phase::kForward) - forward == kLayers * (4 + 2) + 1 + 1);
+  CHECK(passes(Phase::kBackward) - backward == kLayers * (4 + 2) + 1 + 1);
+  CHECK(with.gathers == before.gathers);
+  CHECK(with.sums == before.sums);
+  CHECK(with_reverse.sums == reverse.sums);
+  CHECK(with_reverse.gathers == kLayers * 2 + 1);
+  CHECK(with_reverse.flops == Approx(reverse.flops).epsilon(1e-12));
 }
 
 // 16 rows of a rank in three pieces: 5, 5 and 6.

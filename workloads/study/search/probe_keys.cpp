@@ -11,6 +11,8 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
   std::string key = fmt::format("{} {} {} {} {} {} {} {} {} {} {}|", p.tp, p.dense_degree(), p.expert_tp,
                                 p.tp_chunks, bit(p.sequence_parallel), p.ep, p.nodes_per_token, p.capacity,
                                 p.cp, bit(p.context), work.micro_batch);
+  if (p.gather_passes) key += "tb|";
+  if (p.recompute_stops) key += "es|";
   key += fmt::format("{} {} {} {} {} {} {} {} {} {}|", bit(p.gemm), bit(p.dispatch), bit(p.combine),
                      bit(p.exchange), bit(p.gradients), bit(p.optimizer_states), bit(p.master),
                      bit(p.keeps_master), bit(p.scaling), bit(p.fused_quantise));
@@ -37,7 +39,8 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
 
 bool layers_stand_alone(const TrainingPlan& plan) {
   const auto& ops = plan.recompute_ops;
-  return plan.recompute != RecomputePolicy::kHybrid && plan.recompute_every == 1 &&
+  const bool ends_differ = plan.recompute_stops && plan.recompute_layers > 1;  // of a group's layers
+  return plan.recompute != RecomputePolicy::kHybrid && plan.recompute_every == 1 && !ends_differ &&
          std::find(ops.begin(), ops.end(), RecomputeOp::kMlpDown) == ops.end();
 }
 

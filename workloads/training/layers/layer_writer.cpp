@@ -296,6 +296,7 @@ TensorId LayerWriter::enter_tensor_parallel(TensorId x) {
   if (plan().sequence_parallel) {
     const TensorId whole = collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, x,
                                       shared_rows_ > 0 ? shared_rows_ : rows(x) * plan().tp);
+    if (plan().gather_passes) return in_order(whole);
     pass_.recomputable.insert(static_cast<std::int32_t>(builder().fragment().ops.size()) - 1);
     return whole;
   }
@@ -303,8 +304,21 @@ TensorId LayerWriter::enter_tensor_parallel(TensorId x) {
   return x;
 }
 
+// A pass: parts that lie behind each other, sequence by sequence, or the way back. What it wrote is kept.
+TensorId LayerWriter::in_order(TensorId x) {
+  const Tensor operand = builder().tensor(x);
+  const TensorId y = builder().transient(operand.rows, operand.columns, operand.dtype, operand.role);
+  emit({.kind = OpKind::kSplit,
+        .dtype = operand.dtype,
+        .role = operand.role,
+        .shape = {.m = operand.rows, .n = operand.columns}},
+       {x}, {y});
+  return y;
+}
+
 TensorId LayerWriter::leave_tensor_parallel(TensorId x) {
   if (plan().tp == 1) return x;
+  if (plan().gather_passes) x = in_order(x);
   const std::int64_t m = rows(x), share = (m + plan().tp - 1) / plan().tp;
   const TensorId sum =
       plan().sequence_parallel
@@ -323,6 +337,7 @@ TensorId LayerWriter::enter_shared_experts(TensorId x) {
   const std::vector<std::int32_t> after = beside ? std::vector<std::int32_t>{} : std::vector{last()};
   const TensorId whole =
       collective(OpKind::kAllGather, GroupRole::kTensor, Lane::kTensorComm, x, rows(x) * plan().tp, 1, after);
+  if (plan().gather_passes) return in_order(whole);
   if (!beside || plan().overlap_two_batch) pass_.recomputable.insert(last());
   return whole;
 }

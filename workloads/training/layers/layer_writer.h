@@ -108,6 +108,7 @@ class LayerWriter {
   std::int64_t columns(TensorId x) const { return pass_.builder.tensor(x).columns; }
 
  private:
+  TensorId in_order(TensorId x);
   TensorId norm_weight(Role role, std::int64_t columns);
   int norm_kernels() const;  // Shape::heads of a norm
   TensorId add_weight(Tensor weight);

@@ -110,7 +110,7 @@ TensorId Reverse::left(TensorId backward_tensor) {
 void Reverse::compute_group_again(std::int32_t op_index) {
   for (const auto& [first, last] : forward_.again) {
     if (op_index != last - 1 || !leads_to_trained(fragment().ops[op_index])) continue;
-    for (std::int32_t i = first; i < last; ++i) {
+    for (std::int32_t i = first; i < end_again(first, last); ++i) {
       if (values_.count(out(fragment().ops[i], 0)) == 0) compute_again(i);
     }
   }

@@ -45,6 +45,7 @@ class Reverse {
   TensorId kept(TensorId forward_tensor);
   void compute_again(std::int32_t op_index);
   void compute_group_again(std::int32_t op_index);
+  std::int32_t end_again(std::int32_t first, std::int32_t last) const;
 
   void reverse(const Op& op);
   void reverse_gemm(const Op& op);

@@ -127,6 +127,22 @@ void Reverse::reverse_gemm(const Op& op) {
   deferred_.push_back({op, dy, both ? columns->second : again ? original : operand, in(op, 1), block_, both});
 }
 
+// Where ops [first, last) that run again end. A checkpoint that stops early does so when it has all that the
+// reverse pass reads: of the end of a dense layer nothing, neither of the sum with the stream nor of the last
+// product, whose operand was kept before it ran. Rows of experts are weighed, for which theirs are read.
+std::int32_t Reverse::end_again(std::int32_t first, std::int32_t last) const {
+  TensorId read = kNoTensor;  // by the reverse rule of a product that was left out
+  for (; plan().recompute_stops && last > first; --last) {
+    const Op& op = fragment().ops[last - 1];
+    const bool sums = op.kind == OpKind::kAllReduce || op.kind == OpKind::kReduceScatter ||
+                      (op.kind == OpKind::kAdd && op.shape.k == 0);
+    const bool ends = op.role == Role::kDown && (op.kind == OpKind::kGemm || op.kind == OpKind::kSplit);
+    if ((!sums && !ends) || out(op, 0) == read) break;
+    if (op.kind == OpKind::kGemm) read = in(op, 0);
+  }
+  return last;
+}
+
 // Both operands get the gradient of the sum; of one that was dropped out, what the mask leaves of it.
 void Reverse::reverse_add(const Op& op) {
   if (op.shape.k == kMergeAttention) return reverse_ring(op);
@@ -134,7 +150,7 @@ void Reverse::reverse_add(const Op& op) {
   if (dy == kNoTensor) return;
   // As frameworks do it, a layer runs again to its end, before anything else of its reverse pass.
   const std::int32_t ended = producer_[in(op, 1)];
-  if (plan().recompute_whole && op.role == Role::kResidual && ended >= 0 &&
+  if (plan().recompute_whole && !plan().recompute_stops && op.role == Role::kResidual && ended >= 0 &&
       forward_.recomputable.count(ended) > 0)
     value(in(op, 1));
   add_gradient(in(op, 0), dy);
