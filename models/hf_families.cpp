@@ -352,6 +352,7 @@ constexpr HfFamily kFamilies[] = {
     {"llama", llama},
     {"llama4_text", llama4, Fp8Scales::kTensor},
     {"minimax", minimax},
+    {"minimax_m1", minimax},
     {"minimax_m2", minimax_m2},
     {"minimax_text_01", minimax},
     {"mistral", mistral},

@@ -143,7 +143,7 @@ struct Model {
   std::string unsupported;              // why it cannot run ("linear attention ..."); empty: it can
   std::string source;                   // where the numbers come from, in words
   std::string status;                   // published | from memory | derived
-  std::string note;
+  std::string note;                     // what of it is left out or told otherwise, in words
 
   bool operator==(const Model&) const = default;
 

@@ -138,3 +138,24 @@ TEST_CASE("what a window cuts is not what explains a run") {
   CHECK_THAT(run.out, Catch::Contains("ops of layer "));
   CHECK_THAT(run.out, !Catch::Contains("ops of no layer"));
 }
+
+TEST_CASE("one operation is explained without layers, which it has not") {
+  const std::string text =
+      succeeded("run " + test::scenario_file("smoke/allreduce-1024.json") + " --explain").out;
+  CHECK_THAT(text, Catch::Contains("ops of class 0: 1024 ranks from rank 0, in the order they start"));
+  CHECK_THAT(text, !Catch::Contains("by layer") && !Catch::Contains("0.000 ms"));
+}
+
+TEST_CASE("where rates of measured runs would lie is told like the rate itself") {
+  const std::string text = succeeded("run " + test::scenario_file("smoke/moe-64-h800.json")).out;
+  const std::size_t line = text.find("  tokens_per_s ");
+  REQUIRE(line != std::string::npos);
+  CHECK_THAT(text.substr(line, 60), !Catch::Contains("e+"));
+}
+
+TEST_CASE("a stage without modules that predict further tokens is not said to have any") {
+  const std::string checked = "check " + test::scenario_file("smoke/moe-64-h800.json");
+  CHECK_THAT(succeeded(checked + " --set /model/mtp_layers=0").out, Catch::Contains(", head and loss\n"));
+  CHECK_THAT(succeeded(checked + " --set /model/mtp_layers=1").out,
+             Catch::Contains(", head, MTP modules and loss\n"));
+}

@@ -32,11 +32,17 @@ constexpr int kDeepest = 64;
 // Moments and durations: 63 years, so that sums of them in nanoseconds fit.
 constexpr double kLongest = 2e15;  // microseconds
 
+// Before anything else asks the system for something: the reason is that of this file.
+gzFile opened(const std::string& path) {
+  const gzFile file = gzopen(path.c_str(), "rb");
+  if (file == nullptr) throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  return file;
+}
+
 // The characters of a file, unpacked where it is packed, block by block.
 class Characters {
  public:
-  explicit Characters(const std::string& path) : file_(gzopen(path.c_str(), "rb"), gzclose), block_(1 << 18) {
-    if (!file_) throw input_error(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
+  explicit Characters(const std::string& path) : file_(opened(path), gzclose), block_(1 << 18) {
     gzbuffer(file_.get(), 1 << 18);
     std::error_code none;  // of a pipe
     bytes_ = static_cast<double>(std::filesystem::file_size(path, none));

@@ -96,11 +96,11 @@ std::string shown(std::string_view path, double value) {
   if (ends(path, "_s")) return seconds_text(value);
   if (ends(path, "mfu") || ends(path, "_share") || ends(path, "attainment") || ends(path, "busy"))
     return fmt::format("{:.1f}%", 100 * value);
-  if (ends(path, "energy_j")) return fmt::format("{:.4g} MWh", value / 3.6e9);
-  if (ends(path, "joules")) return fmt::format("{:.4g} MJ", value / 1e6);
+  if (ends(path, "energy_j")) return amount_text(value / 3.6e9) + " MWh";
+  if (ends(path, "joules")) return amount_text(value / 1e6) + " MJ";
   if (ends(path, "joules_per_output_token")) return fmt::format("{:.4g} J", value);
   if (ends(path, "cost_usd")) return grouped(std::llround(value)) + " USD";
-  if (path.substr(path.rfind('.') + 1).starts_with("usd")) return fmt::format("{:.4g} USD", value);
+  if (path.substr(path.rfind('.') + 1).starts_with("usd")) return amount_text(value) + " USD";
   for (const std::string_view share : kSharesOfCluster) {
     if (ends(path, share)) return fmt::format("{:.2f}%", 100 * value);
   }

@@ -45,6 +45,7 @@ constexpr std::array kHeadline{
     Named{"collective.algbw_bytes_per_s", "payload over time"},
     Named{"kv.hit_blocks", "blocks hit"},
     Named{"kv.total_blocks", "blocks asked for"},
+    Named{"kv.hit_share", "share hit"},
     Named{"cluster.effective_time.mean", "effective time"},
     Named{"cluster.allocation.mean", "allocated"},
     Named{"cluster.attainable.mean", "attainable"},
@@ -150,6 +151,9 @@ std::vector<std::string> headline_paths(const Figures& figures) {
 std::string figure_name(std::string_view path, const Figures& figures) {
   for (const Named& row : kHeadline) {
     if (row.path == path) return term(row.name) + suffix_of(path, figures);
+    if (row.path.ends_with(".p50") && path.ends_with(".mean") &&
+        path.substr(0, path.rfind('.')) == row.path.substr(0, row.path.rfind('.')))
+      return term(row.name) + " (mean)";
   }
   return escaped(path);
 }

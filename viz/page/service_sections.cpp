@@ -97,7 +97,7 @@ std::string curves(const std::vector<std::pair<std::string, Figures>>& pools, co
       "height=\"{}\" font-size=\"10\" fill=\"currentColor\" role=\"img\" aria-label=\"{} over time\">\n{}"
       "<path d=\"M0 {}h{}\" stroke=\"currentColor\" stroke-opacity=\".3\"/>\n{}</svg></div>\n"
       "<div class=\"key\">{}</div>\n",
-      escaped(what), figure_text(highest), kCurveWidth, kCurveHeight + kCurveFoot, escaped(what), lines,
+      escaped(what), amount_text(highest), kCurveWidth, kCurveHeight + kCurveFoot, escaped(what), lines,
       kCurveHeight, kCurveWidth, time_words(step_s * static_cast<double>(steps)), key);
 }
 

@@ -99,7 +99,8 @@ Command show_command() {
   };
   const CommandOption name{.name = "NAME",
                            .target = &arguments->name,
-                           .help = "id or alias; or a scenario file, for its network",
+                           .help = "id or alias; a scenario file, for its network; a Hugging Face "
+                                   "config.json, for what is read of it",
                            .required = true,
                            .catalogs = {"accelerators", "nodes", "fabrics", "storage", "models"}};
   const CommandOption set{"--set", &arguments->sets, "/json/pointer=value: changes it; may be given again"};

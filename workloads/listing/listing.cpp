@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "hw/folder_files.h"
+#include "hw/json_text.h"
 #include "hw/new_file.h"
 #include "workloads/listing/model_text.h"
 #include "workloads/listing/policy_listing.h"
@@ -168,7 +169,7 @@ std::string training_frameworks_text() {
 
 std::string frameworks_text(const Shelves&) {
   TextTable table{{"name", "batching", "chunked", "tokens", "sequences", "page", "memory", "dispatch",
-                   "host overlaps", "host, an iteration", "a sequence", "a request"}};
+                   "overlap", "iteration", "sequence", "request"}};
   for (const Framework& f : frameworks())
     table.push_back({std::string(f.name), f.batching == BatchPolicy::kMixed ? "mixed" : "prefill-first",
                      f.chunked ? "yes" : "no", std::to_string(f.token_budget), std::to_string(f.max_batch),
@@ -177,7 +178,9 @@ std::string frameworks_text(const Shelves&) {
                      std::string(dispatch_name(f.dispatch)), f.overlap ? "yes" : "no",
                      milliseconds(f.host_per_iteration), milliseconds(f.host_per_sequence),
                      milliseconds(f.host_per_request)});
-  std::string text = aligned(table);
+  std::string text =
+      "\noverlap: the host prepares an iteration while the device works on the one before; iteration, "
+      "sequence, request: the host's time for each\n";
   for (const Framework& f : frameworks()) {
     text += fmt::format("\n{}: {}\n", f.name, f.help);
     if (!f.stacks.front().empty())
@@ -186,7 +189,7 @@ std::string frameworks_text(const Shelves&) {
     if (!f.source.empty()) text += fmt::format("  {}\n", f.source);
     if (!f.fitted.empty()) text += fmt::format("  host: {}\n", f.fitted);
   }
-  return wrapped(text + training_frameworks_text());
+  return aligned(table) + wrapped(text + training_frameworks_text());
 }
 
 constexpr Listing kListings[] = {
@@ -302,6 +305,24 @@ void require_network(const NetworkView& view, const std::string& name) {
   }
 }
 
+// A configuration of Hugging Face's, which has no kind.
+bool is_configuration(const std::string& file) {
+  const Document document = load_document(file);
+  const Value& root = document.root;
+  return root.kind == Value::Kind::kObject && root.find("kind") == nullptr &&
+         (root.find("model_type") != nullptr || root.find("architectures") != nullptr);
+}
+
+// As a scenario that names the file would find it.
+std::string configuration_text(const std::string& file, const Shelves& shelves,
+                               const std::vector<std::string>& sets) {
+  Document entry{"show", {}};
+  entry.root.kind = Value::Kind::kObject;
+  set_at_pointer(entry, "/hf_config", json_string(file));
+  apply_sets(sets, entry);
+  return model_text(shelves.models.model(entry.root, {entry.file, "", 0}));
+}
+
 }  // namespace
 
 std::vector<std::string> listable() {
@@ -328,6 +349,10 @@ Accelerator shown_accelerator(const std::string& name, const Shelves& shelves,
 
 std::string show_text(const std::string& name, const Shelves& shelves, const NetworkView& view,
                       const std::vector<std::string>& sets) {
+  if (name.ends_with(".json") && is_configuration(name)) {
+    require_network(view, name);
+    return configuration_text(name, shelves, sets);
+  }
   if (name.ends_with(".json")) return scenario_network(name, shelves, view, sets);
   const Catalog& catalog = shelves.hardware;
   if (catalog.has_fabric(name)) {

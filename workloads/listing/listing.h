@@ -22,8 +22,9 @@ std::vector<std::string> listable();
 std::string list_text(std::string_view what, const Shelves& shelves);
 // An accelerator, node, fabric, storage device or model by id or alias, every fact with its source and
 // status; input_error with the nearest name when there is none. A fabric also at the size that the view says.
-// A name that ends in ".json" is a scenario: its network. `sets`: changes of the entry, as a scenario may
-// make them, or of the scenario ("/power=500 W", "/cluster/fabric/nic=200 Gb/s").
+// A name that ends in ".json" is a configuration of Hugging Face's: the model that is read of it; or a
+// scenario: its network. `sets`: changes of the entry, as a scenario may make them, or of the scenario
+// ("/power=500 W", "/cluster/fabric/nic=200 Gb/s").
 std::string show_text(const std::string& name, const Shelves& shelves, const NetworkView& view = {},
                       const std::vector<std::string>& sets = {});
 // The same of an accelerator alone; of a scenario that of its first pool.

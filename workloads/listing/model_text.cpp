@@ -29,8 +29,22 @@ std::string span_text(const Model& model) {
   std::string text = model.sliding_window > 0 ? fmt::format("the last {} tokens", model.sliding_window)
                                               : fmt::format("its block of {} tokens", model.attention_chunk);
   if (model.full_attention_every > 0)
-    text += fmt::format(", in every layer but each {}th", model.full_attention_every);
+    text += fmt::format("; in one layer of {} to all", model.full_attention_every);
   return text;
+}
+
+// In the unit that suits the whole of its model; "-": it has none.
+std::string counted(double parameters, double total) {
+  if (parameters == 0) return "-";
+  if (total < 1e6) return fmt::format("{:.2f} K", parameters * 1e-3);
+  return total < 1e9 ? fmt::format("{:.2f} M", parameters * 1e-6) : billions(parameters);
+}
+
+std::string experts_text(const Model& model) {
+  if (model.experts.routed == 0) return "-";
+  return fmt::format("{} routed, {} active, {} shared{}, width {}", model.experts.routed,
+                     model.experts.active, model.experts.shared,
+                     model.experts.shared_gate ? " with a gate" : "", model.experts.width);
 }
 
 // Of some publishers, one of both or neither.
@@ -52,7 +66,8 @@ std::string model_text(const Model& model) {
   if (!model.unsupported.empty())
     return text + "cannot run: " + model.unsupported + "\nsource: " + model.source + "\n";
   const ParameterCount count = count_parameters(model);
-  const TextTable table{
+  const auto in_unit = [&](double parameters) { return counted(parameters, count.total()); };
+  TextTable table{
       {"layers",
        fmt::format("{} ({} dense first), {} MTP", model.layers, model.first_dense, model.mtp_layers)},
       {"hidden", std::to_string(model.hidden)},
@@ -60,19 +75,18 @@ std::string model_text(const Model& model) {
       {"attention and MLP", std::string(block_text(model.parallel_block))},
       {"norm of queries and keys", std::string(norm_text(model.qk_norm))},
       {"a token attends to", span_text(model)},
-      {"experts", fmt::format("{} routed, {} active, {} shared{}, width {}", model.experts.routed,
-                              model.experts.active, model.experts.shared,
-                              model.experts.shared_gate ? " with a gate" : "", model.experts.width)},
+      {"experts", experts_text(model)},
       {"vocabulary", std::to_string(model.vocabulary)},
-      {"parameters", billions(count.total())},
-      {"  embedding and head", billions(count.embedding + count.head)},
-      {"  attention", billions(count.attention)},
-      {"  dense MLPs", billions(count.dense_mlp)},
-      {"  experts, router", billions(count.routed_experts + count.shared_experts + count.router)},
-      {"  MTP, beside the total", billions(count.mtp)},
-      {"active parameters", billions(active_parameters(model))},
+      {"parameters", in_unit(count.total())},
+      {"  embedding and head", in_unit(count.embedding + count.head)},
+      {"  attention", in_unit(count.attention)},
+      {"  dense MLPs", in_unit(count.dense_mlp)},
+      {"  experts, router", in_unit(count.routed_experts + count.shared_experts + count.router)},
+      {"  MTP, beside the total", in_unit(count.mtp)},
+      {"active parameters", in_unit(active_parameters(model))},
       {"published", published_text(model.published)},
       {"source", fmt::format("{} ({})", model.source, model.status)}};
+  if (!model.note.empty()) table.push_back({"note", model.note});
   return text + aligned(table);
 }
 

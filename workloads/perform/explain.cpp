@@ -209,6 +209,17 @@ std::string explain_microbatch(const Timeline& timeline) {
          explain_step(timeline, submissions, steps[steps.size() / 2], typical);
 }
 
+// Of one operation, which has neither layers nor microbatches.
+std::string explain_collective(const Timeline& timeline) {
+  const Submissions submissions = kept_submissions(timeline);
+  const std::int32_t typical = typical_class(timeline, submissions);
+  const std::vector<std::int32_t> steps = steps_of(submissions, typical);
+  const std::vector<Row> rows =
+      rows_of(timeline, middle_submissions(submissions, typical, steps[steps.size() / 2]));
+  return fmt::format("ops of {}, in the order they start\n", class_text(timeline, typical)) +
+         ops_table(rows, middle_layer(rows));
+}
+
 bool keeps_ops(const Timeline& timeline) {
   const std::pair<std::string, std::string> fact{"timeline_detail", to_string(Detail::kOps)};
   return std::find(timeline.facts.begin(), timeline.facts.end(), fact) != timeline.facts.end();
@@ -225,8 +236,9 @@ std::string explain(const Timeline& timeline, ScenarioKind kind) {
   if (timeline.spans.empty() || timeline.ops.empty() || !keeps_ops(timeline)) {
     return "nothing to explain: the timeline keeps no ops (timeline.detail, timeline.window)\n";
   }
-  std::string text =
-      kind == ScenarioKind::kServing ? explain_iterations(timeline) : explain_microbatch(timeline);
+  std::string text = kind == ScenarioKind::kServing      ? explain_iterations(timeline)
+                     : kind == ScenarioKind::kCollective ? explain_collective(timeline)
+                                                         : explain_microbatch(timeline);
   if (const HeatMap map = heat_map(timeline); !map.empty()) text += fmt::format("\n{}", to_text(map));
   return text;
 }

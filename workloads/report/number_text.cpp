@@ -26,6 +26,10 @@ std::string figure_text(double value) {
   return fmt::format("{:.4g}", value);
 }
 
+std::string amount_text(double value) {
+  return value >= 9999.5 && value < 1e15 ? grouped(std::llround(value)) : figure_text(value);
+}
+
 std::string bar(double share) {
   std::string text;
   for (int i = 0; i < static_cast<int>(std::lround(share * 40)); ++i) text += "█";

@@ -139,7 +139,8 @@ std::string cluster_text(const ClusterFigures& figures) {
   fmt::format_to(out,
                  "  allocated          {:.2f}% of all nodes' time; {:.2f}% in repair; at least {:.0f} free\n",
                  100 * figures.allocation.mean, 100 * figures.down.mean, figures.least_free.mean);
-  fmt::format_to(out, "  energy             {:.4g} MWh at the meter\n", figures.energy_j.mean / 3.6e9);
+  fmt::format_to(out, "  energy             {} MWh at the meter\n",
+                 amount_text(figures.energy_j.mean / 3.6e9));
   if (figures.cost_usd.mean > 0)
     fmt::format_to(out, "  price              {} USD\n", grouped(std::llround(figures.cost_usd.mean)));
   if (figures.tokens.mean > 0)

@@ -204,8 +204,8 @@ std::string queues_text(const QueueFigures& figures) {
                  figures.jobs.mean, figures.started.mean, figures.done.mean, figures.interruptions.mean);
   fmt::format_to(out, "  quotas             {:.0f} times passed; {:.0f} times kept from an owner\n",
                  figures.beyond_quota.mean, figures.kept_from_owner.mean);
-  fmt::format_to(out, "  energy             {:.4g} MWh at the meter, at most {:.4g} MW\n",
-                 figures.energy_j.mean / 3.6e9, figures.peak_w.mean / 1e6);
+  fmt::format_to(out, "  energy             {} MWh at the meter, at most {:.4g} MW\n",
+                 amount_text(figures.energy_j.mean / 3.6e9), figures.peak_w.mean / 1e6);
   if (figures.throttled_s.mean > 0 || figures.over_cap_s.mean > 0)
     fmt::format_to(out, "  clocks held down   {}, above the cap even so {}\n",
                    hours(figures.throttled_s.mean), hours(figures.over_cap_s.mean));

@@ -244,24 +244,23 @@ std::string cost_text(const ServiceFigures& service, PoolRole does) {
   }
   const bool prompts = does != PoolRole::kDecode;
   fmt::format_to(out,
-                 "  cost               {:.4g} USD: {:.4g} USD an hour, {:.4g} USD a million tokens ({}), "
-                 "{:.1f}% idle\n",
-                 all.usd, share(all.usd * 3600, service.span.seconds()),
-                 million(all.usd, paid_tokens(all.input, all.output, does)), prompts ? "in and out" : "out",
-                 100 * share(all.usd_idle, all.usd));
+                 "  cost               {} USD: {} USD an hour, {} USD a million tokens ({}), {:.1f}% idle\n",
+                 amount_text(all.usd), amount_text(share(all.usd * 3600, service.span.seconds())),
+                 amount_text(million(all.usd, paid_tokens(all.input, all.output, does))),
+                 prompts ? "in and out" : "out", 100 * share(all.usd_idle, all.usd));
   for (std::size_t i = 0; i < service.pools.size(); ++i) {
     const ServicePoolFigures& pool = service.pools[i];
     const PoolCost& of = all.pools[i];
-    fmt::format_to(out, "  {}: {:.4g} USD, {} at {:.3g} USD an hour ({}){}\n", pool.run.name, of.usd,
-                   pool.tariff.accelerator, pool.tariff.usd_per_hour, price_source(pool.tariff),
-                   price_of_tokens(pool, of, prompts));
+    fmt::format_to(out, "  {}: {} USD, {} at {:.3g} USD an hour ({}){}\n", pool.run.name,
+                   amount_text(of.usd), pool.tariff.accelerator, pool.tariff.usd_per_hour,
+                   price_source(pool.tariff), price_of_tokens(pool, of, prompts));
     if (pool.tariff.tiers_usd_per_hour > 0)
       fmt::format_to(out, "  {}: a device's share of host memory and drives {:.3g} USD an hour, in these\n",
                      pool.run.name, pool.tariff.tiers_usd_per_hour);
   }
   if (all.encoders.usd > 0)
-    fmt::format_to(out, "  {}: {:.4g} USD, {} at {:.3g} USD an hour ({}); {:.3g} USD a million tokens in\n",
-                   service.encoder->pool, all.encoders.usd, service.encoder->tariff.accelerator,
+    fmt::format_to(out, "  {}: {} USD, {} at {:.3g} USD an hour ({}); {:.3g} USD a million tokens in\n",
+                   service.encoder->pool, amount_text(all.encoders.usd), service.encoder->tariff.accelerator,
                    service.encoder->tariff.usd_per_hour, price_source(service.encoder->tariff),
                    1e6 * all.encoders.usd_per_input_token);
   if (all.usd_unused > 0)

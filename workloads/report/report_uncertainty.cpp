@@ -156,7 +156,7 @@ void add_once(std::vector<std::string>& list, const std::string& sentence) {
 
 std::string value_text(const FigureInterval& interval, double value) {
   if (interval.key.find("_s") == std::string::npos) return fmt::format("{:.1f}%", 100 * value);  // MFU
-  return interval.key.find("per_s") != std::string::npos ? figure_text(value) : seconds_text(value);
+  return interval.key.find("per_s") != std::string::npos ? rate_text(value) : seconds_text(value);
 }
 
 }  // namespace

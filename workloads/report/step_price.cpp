@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/report/number_text.h"
 #include "workloads/report/report_figures.h"
 
 namespace moebius {
@@ -106,8 +107,9 @@ std::string batch_cost_text(const Report& report) {
         fmt::format("  cost               not known: no price of {} in the catalog\n", price.tariff.no_price);
   else if (price.known && price.tokens > 0)
     text = fmt::format(
-        "  cost               {:.4g} USD: {:.4g} USD an hour, {:.4g} USD a million tokens (in and out)\n",
-        price.usd, price.tariff.usd_per_hour, 1e6 * price.usd / price.tokens);
+        "  cost               {} USD: {} USD an hour, {} USD a million tokens (in and out)\n",
+        amount_text(price.usd), amount_text(price.tariff.usd_per_hour),
+        amount_text(1e6 * price.usd / price.tokens));
   if (price.joules && price.output_tokens > 0)
     text += energy_text(*price.joules / price.output_tokens, "J a token generated",
                         price.tariff.device_watts > 0);
@@ -130,8 +132,8 @@ FigureTree cost_tree(const StepPrice& cost) {
 std::string cost_text(const StepPrice& cost) {
   std::string text;
   if (cost.usd)
-    text += fmt::format("  cost               {:.4g} USD a step, {:.4g} USD a million tokens\n", *cost.usd,
-                        1e6 * *cost.usd / cost.tokens);
+    text += fmt::format("  cost               {} USD a step, {} USD a million tokens\n",
+                        amount_text(*cost.usd), amount_text(1e6 * *cost.usd / cost.tokens));
   if (!cost.tariff.no_price.empty())
     text +=
         fmt::format("  cost               not known: no price of {} in the catalog\n", cost.tariff.no_price);

@@ -373,11 +373,11 @@ std::string Training::describe() const {
   if (plan.tensor_sms > 0) text += fmt::format("tensor sums    hold {} cores each\n", plan.tensor_sms);
   text += describe_adapters(s.job.model, s.job.workload.adapters);
   text += describe_state(plan);
+  const char* last = s.job.model.mtp_layers > 0 ? ", head, MTP modules and loss" : ", head and loss";
   for (std::size_t i = 0; i < s.store.slices().size(); ++i) {
     const StageSlice& slice = s.store.slices()[i];
-    text +=
-        fmt::format("stage {:<8} {}{}{}\n", i, layers_text(slice), slice.has_embedding ? ", embedding" : "",
-                    slice.has_head ? ", head, MTP modules and loss" : "");
+    text += fmt::format("stage {:<8} {}{}{}\n", i, layers_text(slice),
+                        slice.has_embedding ? ", embedding" : "", slice.has_head ? last : "");
   }
   const StagePlacement& placement = s.store.placement();
   for (int rank = 0; placement.chunks() > 1 && rank < placement.ranks(); ++rank) {

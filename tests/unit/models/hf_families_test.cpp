@@ -220,6 +220,7 @@ TEST_CASE("what a configuration has in other layers than its family is said") {
   CHECK(of("llama4_text", R"(, "moe_layers": [1, 3])") ==
         "experts in other layers than every interleave_moe_layer_step-th");
   CHECK(of("llama4_text", R"(, "interleave_moe_layer_step": 2, "moe_layers": [1, 3])") == "");
+  CHECK(of("minimax_m1", "") == "linear attention: most layers are lightning attention");
   CHECK(of("llama", R"(, "attention_bias": true, "mlp_bias": true)") == "");
   CHECK(of("llama", R"(, "mlp_bias": true)") == "biases of MLPs without those of attention");
 }

@@ -253,6 +253,11 @@ TEST_CASE("slices that together are longer than any time are told in seconds") {
   CHECK_THAT(done.err, Catch::Contains("1.9e+10 s"));
 }
 
+TEST_CASE("a profile that is not there is told by what is wrong with it") {
+  CHECK_THROWS_WITH(read_chrome_trace("/nowhere.json"),
+                    "/nowhere.json: cannot be read: No such file or directory");
+}
+
 TEST_CASE("a directory is no profile") {
   const test::Scratch scratch;
   const std::string arguments = "import --chrome " + scratch.path(".") + " --out " + scratch.path("run");

@@ -146,7 +146,7 @@ TEST_CASE("a service's page has its money, its classes, its pools over time and 
                            "ttft_s": {"p50": 0.1, "p99": 3.5}}},
       "pools": {"decode": {"devices": 16, "instances": 1, "iterations": 9, "busy": 0.5,
                            "peak_blocks": 1, "blocks": 7}},
-      "series": {"step_s": 2, "decode": {"waiting": [0, 0], "running": [1, 4], "blocks": [1, 2]}},
+      "series": {"step_s": 2, "decode": {"waiting": [0, 0], "running": [1, 4], "blocks": [1, 18048]}},
       "uncertainty": {"figures": {"ttft_s": {"mean": {"low": 0.2, "high": 0.5, "rows": 9, "sources": 3,
                                                        "class": "serving"}}},
                       "outside": ["16 devices: the rows have at most 8"]}})");
@@ -158,7 +158,10 @@ TEST_CASE("a service's page has its money, its classes, its pools over time and 
   CHECK(text.find("blocks of a replica") != std::string::npos);
   CHECK(text.find("<td>1 of 7</td>") != std::string::npos);
   CHECK(text.find("<b>running</b> <span class=\"soft\">at most 4</span>") != std::string::npos);
+  CHECK(text.find("<b>blocks</b> <span class=\"soft\">at most 18,048</span>") != std::string::npos);
   CHECK(text.find("<b>waiting</b>") == std::string::npos);  // nothing ever waited
+  CHECK(text.find("ttft_s.mean</td><td>300 ms") == std::string::npos);
+  CHECK(text.find(" (mean)</td><td>300 ms</td>") != std::string::npos);
   CHECK(text.find("<td>200 ms to 500 ms</td><td>9 rows of 3 sources, serving</td>") != std::string::npos);
   CHECK(text.find("Not covered by them: 16 devices") != std::string::npos);
 }

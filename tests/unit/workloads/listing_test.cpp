@@ -53,3 +53,38 @@ TEST_CASE("what was read of a model's file is told") {
                                          Catalog(), ModelCatalog())),
              !Contains("key-value"));
 }
+
+TEST_CASE("a configuration of Hugging Face's is shown as the model that is read of it") {
+  const Catalog catalog;
+  const ModelCatalog models;
+  const Shelves shelves{catalog, models};
+  const std::string config = kSource + "/tests/handbook/config.json";
+  CHECK_THAT(show_text(config, shelves), Contains("32 query, 4 key-value, width 128"));
+  CHECK_THAT(show_text(config, shelves, {}, {"/layers=4"}), Contains("4 (0 dense first), 0 MTP"));
+  NetworkView view;
+  view.nodes = "4";
+  CHECK_THROWS_WITH(show_text(config, shelves, view),
+                    Contains("--nodes: expected the name of a fabric or a scenario file"));
+}
+
+TEST_CASE("of a model stands what is left out of it, and its parameters in a unit that shows them") {
+  const test::Scratch scratch;
+  const std::string gemma = R"({"model_type": "gemma2", "num_hidden_layers": 2, "hidden_size": 64,
+"num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 16, "intermediate_size": 128,
+"vocab_size": 100})";
+  const Catalog catalog;
+  const ModelCatalog models;
+  const std::string text = show_text(scratch.write("config.json", gemma), {catalog, models});
+  // 100 x 64 of a tied table, 2 x 4 x 64 x 64 of attention, 2 x 3 x 64 x 128 of MLPs, norms of 5 x 64.
+  CHECK_THAT(text, Contains("88.64 K") && Contains("6.40 K") && !Contains("0.00"));
+  CHECK_THAT(text, Contains("the last 4096 tokens; in one layer of 2 to all"));
+  CHECK_THAT(text, Contains("two further norms a layer and caps of scores are left out"));
+}
+
+TEST_CASE("a framework of serving has one line in the table of all") {
+  const Catalog catalog;
+  const ModelCatalog models;
+  const std::string text = list_text("frameworks", {catalog, models});
+  const std::string row = text.substr(text.find("\nvllm ") + 1);
+  CHECK_THAT(row.substr(0, row.find('\n')), Contains("0 ms") && Contains("5 ms"));
+}

@@ -3,6 +3,7 @@
 
 #include "tests/catch.h"
 #include "workloads/listing/table_text.h"
+#include "workloads/report/number_text.h"
 
 namespace moebius {
 namespace {
@@ -11,6 +12,13 @@ TEST_CASE("long lines go on below their value, or further in where they have no 
   CHECK(wrapped("  cost   of one two three\nshort\n", 18) == "  cost   of one\n         two three\nshort\n");
   CHECK(wrapped("  decode: one two three four", 15) == "  decode: one\n    two three\n    four");
   CHECK(wrapped("as it is", 8) == "as it is");
+}
+
+TEST_CASE("amounts have four digits, and from ten thousand on no power of ten") {
+  CHECK(amount_text(0.33214) == "0.3321");
+  CHECK(amount_text(9999.4) == "9999");
+  CHECK(amount_text(9999.6) == "10,000");
+  CHECK(amount_text(30667.6) == "30,668");
 }
 
 TEST_CASE("words stay whole, columns of tables together, and characters of several bytes count once") {

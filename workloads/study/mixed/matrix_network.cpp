@@ -82,6 +82,10 @@ void add_network(const Pool& pool, const FabricSpec& fabric, const Library& libr
                  const StartExecutor& start, EfficiencyMatrix& matrix) {
   matrix.node = pool.node.id;
   const Accelerator& chip = pool.accelerator;
+  if (pool.node.nics == 0 || nic_line_rate(pool, fabric).value <= 0)
+    throw input_error(fmt::format(
+        "{}: no NIC is known of it in node {}: give it \"nic\", or choose another --node or --fabric", chip.id,
+        pool.node.id));
   const bool linked = chip.link_rate.value > 0 && pool.node.scale_up != ScaleUp::kPcie;
   for (const NetworkClass& of : kClasses) {
     Job job = collective_job(of, pool, fabric, library);
