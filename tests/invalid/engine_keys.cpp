@@ -76,7 +76,14 @@ TEST_CASE("when prompts join those that decode is refused where these are apart"
   check(
       kApart, "/plan/scheduler/gather_iterations", "10",
       R"(/plan/scheduler/gather_iterations: "gather_iterations" counts only with prefill and decode on one pool)");
+  check(
+      kApart, "/plan/scheduler/output_reserve_decay", "600",
+      R"(/plan/scheduler/output_reserve_decay: "output_reserve_decay" counts only with prefill and decode on one pool)");
+  check(
+      kApart, "/plan/scheduler/newcomer_reserve", "4096",
+      R"(/plan/scheduler/newcomer_reserve: "newcomer_reserve" counts only with prefill and decode on one pool)");
   CHECK(refusal(kEngine, "/plan/scheduler/receive_every", "50") == "");
+  CHECK(refusal(kEngine, "/plan/scheduler/newcomer_reserve", "4096") == "");
 }
 
 TEST_CASE("what a launch takes is refused where launches are hidden") {

@@ -173,6 +173,30 @@ TEST_CASE("plans that a switch changes nothing of are searched by the one value 
              .empty());
 }
 
+TEST_CASE("passes run in pairs where there are two of them, or where a file says nothing else") {
+  const Library library("");
+  const auto pairs = [&](const char* batch, const char* values) {
+    Document problem = training_problem(1);
+    set_at_pointer(problem, "/cluster/pools/0/nodes", "1");
+    set_at_pointer(problem, "/workload/global_batch", batch);
+    std::vector<StudyAxis> axes{{"/plan/overlap/two_batch", {"true"}}};
+    if (*values != 0) axes.front().values.emplace_back(values);
+    for (const char* one : {"/plan/tp/attention", "/plan/tp/expert", "/plan/pp/degree", "/plan/cp"})
+      axes.push_back({one, {"1"}});
+    axes.push_back({"/plan/ep/degree", {"2"}});
+    axes.push_back({"/workload/micro_batch", {"1"}});
+    const TrainingSpace space(problem, library, {"space", axes});
+    int found = 0;
+    for (const PlanGroup& group : space.groups())
+      for (const int bundle : *space.legal_bundles(group.degrees))
+        found += space.plan_of(group.degrees, bundle).plan.overlap_two_batch ? 1 : 0;
+    return found;
+  };
+  CHECK(pairs("8", "false") == 0);
+  CHECK(pairs("16", "false") > 0);
+  CHECK(pairs("8", "") > 0);
+}
+
 // Where they share no experts nothing is sent, and nothing sorted for it.
 TEST_CASE("plans whose ranks share experts send tokens as the scenario's framework does") {
   const Library library("");

@@ -93,9 +93,11 @@ void read_overhead(Section& section, HostCosts& host) {
   host = costs;
 }
 
-// When prompts join the sequences that decode. Where a pool does one of both there is nothing to join.
-constexpr std::array kJoiningKeys{"receive_every", "await_prompts", "gather_prompts", "gather_iterations",
-                                  "gather_share"};
+// When prompts join the sequences that decode, and what they leave these. Where a pool does one of both there
+// is nothing to join.
+constexpr std::array kJoiningKeys{
+    "receive_every", "await_prompts",        "gather_prompts",       "gather_iterations",
+    "gather_share",  "output_reserve_decay", "output_reserve_start", "newcomer_reserve"};
 
 bool both_on_a_pool(const ServicePlan& service) {
   if (service.separate || service.does != PoolRole::kBoth) return false;

@@ -132,6 +132,7 @@ void TrainingSpace::read_bundles(const SpaceFile& given) {
     least_zero_ = std::min(least_zero_, bundle.plan.zero);
     sums_beside_ = sums_beside_ || bundle.plan.overlap_gradients;
     exchanges_beside_ = exchanges_beside_ || bundle.plan.overlap_dispatch_combine;
+    one_by_one_ = one_by_one_ || !bundle.plan.overlap_two_batch;
   }
   number_bundles();
   number_extras(switches);
@@ -186,8 +187,7 @@ void TrainingSpace::set_degrees(const PlanDegrees& d, TrainingPlan& plan) const 
   plan.sequence_parallel = d.tp > 1 && d.rows_cut;
   plan.tp_chunks = d.tensor_overlap ? std::min(d.tp, kMostTensorChunks) : 0;
   plan.pp = d.pp;
-  plan.schedule = d.schedule;
-  plan.chunks = d.chunks;
+  plan.schedule = d.schedule, plan.chunks = d.chunks;
   plan.ep = d.ep;
   if (exchange_) plan.exchange = d.ep > 1 ? *exchange_ : Algorithm::kAuto;
   plan.nodes_per_token = nodes_per_token(d);
@@ -213,7 +213,7 @@ bool TrainingSpace::distinct(const PlanDegrees& d, const TrainingPlan& plan) con
   const bool in_line = scenario_.model.experts.routed > 0 && !plan.overlap_dispatch_combine;
   if (in_line && !rows_travel(d) && exchanges_beside_) return false;
   const bool can_pair = d.schedule == PipelineKind::k1F1B || d.schedule == PipelineKind::kInterleaved;
-  return !plan.overlap_two_batch || (can_pair && d.ep * d.expert_tp > 1);
+  return !plan.overlap_two_batch || (can_pair && d.ep * d.expert_tp > 1 && (has_pairs(d) || !one_by_one_));
 }
 
 TrainingSpace::Legal TrainingSpace::plan_of(const PlanDegrees& degrees, int bundle) const {
@@ -262,7 +262,8 @@ TrainingSpace::Shape TrainingSpace::shape_of(const PlanDegrees& d) const {
           d.expert_tp > 1,
           d.cp > 1,
           d.ep > 1,
-          has_replicas(d)};
+          has_replicas(d),
+          has_pairs(d)};
 }
 
 TrainingSpace::Bundles TrainingSpace::legal_with(const PlanDegrees& degrees, int extra) const {

@@ -89,7 +89,7 @@ class TrainingSpace {
 
  private:
   struct Choices;
-  using Shape = std::array<int, 9>;
+  using Shape = std::array<int, 10>;
   Choices choices() const;
   Shape shape_of(const PlanDegrees& degrees) const;
   void number_bundles();
@@ -100,6 +100,12 @@ class TrainingSpace {
   // part.
   bool rows_travel(const PlanDegrees& d) const {
     return d.ep * d.expert_tp > 1 || (d.tp > 1 && scenario_.model.experts.shared_width > 0);
+  }
+  // With one microbatch nothing runs in pairs: two_batch says then at most what shared experts gather again.
+  bool has_pairs(const PlanDegrees& d) const {
+    const std::int64_t dp = d.dp > 0 ? d.dp : devices_ / (std::int64_t{d.tp} * d.cp * d.pp);
+    const bool gathers = d.tp > 1 && scenario_.model.experts.shared_width > 0;
+    return gathers || scenario_.training.global_batch > d.micro_batch * dp;
   }
   void read_bundles(const SpaceFile& given);
   void check_given(const SpaceFile& given) const;
@@ -122,7 +128,7 @@ class TrainingSpace {
   std::vector<PlanBundle> bundles_;
   // What bundles have at the least: there a switch counts that changes nothing of some degrees.
   int least_zero_ = 0;
-  bool sums_beside_ = false, exchanges_beside_ = false;
+  bool sums_beside_ = false, exchanges_beside_ = false, one_by_one_ = false;
   // The least demanding bundle of each combination of what the file varies beside the space's own switches:
   // degrees that do not go with it go with none of that combination.
   std::vector<TrainingPlan> plain_;
