@@ -18,6 +18,8 @@
 namespace moebius {
 namespace {
 
+constexpr std::string_view kSglang = "sglang-";
+
 std::vector<std::string> compute_kinds() {
   std::vector<std::string> names;
   for (int kind = 0; kind < kNumOpKinds; ++kind)
@@ -79,10 +81,9 @@ bool has_kind(const ProfileTable& table, std::string_view kind) {
 }
 
 struct Preference {
-  std::string_view stack;            // how its name begins
-  std::optional<DType> dtype = {};   // of dense products in it alone, back too; nothing: all tables
-  std::string_view variant = {};     // how the name ends then
-  std::optional<DType> stored = {};  // of experts whose weights are kept so alone
+  std::string_view stack;             // how its name begins
+  std::optional<DType> dtype = {};    // of dense products in it alone, back too; nothing: all tables
+  std::string_view variant = {};      // how the name ends then
   std::optional<DType> experts = {};  // of experts in it alone, whose weights are kept so, too
 
   bool met_by(const ProfileTable& table) const {
@@ -92,7 +93,6 @@ struct Preference {
     if (experts)
       return table.dtype == *experts && !table.stored && has_kind(table, "grouped_gemm_dgrad") &&
              name.find('+') == std::string_view::npos;
-    if (stored) return table.stored == stored && has_kind(table, "grouped_gemm");
     if (!dtype) return true;
     const std::size_t plus = name.find('+');
     const bool dense = has_kind(table, "gemm") || has_kind(table, "gemm_wgrad");
@@ -129,13 +129,6 @@ void prefer_on_blackwell(std::string_view stack, const Scenario& scenario, std::
   if (scenario.fp8_scales != Fp8Scales::kTensor && !own) first.push_back({"trtllm-", DType::kFp8});
 }
 
-// Experts in MXFP4 on Hopper: SGLang's Triton kernel blows weights up to BF16 in memory; vLLM's Marlin does
-// so in registers, as TensorRT-LLM's kernels do.
-void prefer_on_hopper(std::string_view stack, const Scenario& scenario, std::vector<Preference>& first) {
-  if (stack == "sglang-" && scenario.stacks.front() != stack)
-    first.push_back({.stack = "trtllm-", .stored = DType::kFp4});
-}
-
 std::vector<Preference> preferences(const Scenario& scenario, const Accelerator& chip) {
   std::vector<Preference> first;
   const bool one_scale = product_scales(scenario) == ProductScales::kWhole;
@@ -143,10 +136,10 @@ std::vector<Preference> preferences(const Scenario& scenario, const Accelerator&
     if (stack.empty()) continue;
     if (one_scale) first.push_back({stack, DType::kFp8, "+fp8-rowwise"});
     if (chip.architecture.starts_with("blackwell")) prefer_on_blackwell(stack, scenario, first);
-    if (chip.architecture == "hopper") prefer_on_hopper(stack, scenario, first);
     first.push_back({stack});
   }
-  if (first.empty() && one_scale) first.push_back({"", DType::kFp8, "+fp8-rowwise"});
+  // Of the framework there may be no tables of this chip.
+  if (one_scale) first.push_back({"", DType::kFp8, "+fp8-rowwise"});
   return first;
 }
 
@@ -176,6 +169,24 @@ void forget_casts(std::vector<Profile>& profiles) {
   for (Profile& profile : profiles) std::erase_if(profile.tables, casts);
 }
 
+// Experts in MXFP4 before Blackwell. SGLang's tables are of weights that are blown up to BF16 when they are
+// loaded: one row each of 128 experts of 5760 x 2880 takes H200 978 us, whose memory gives them in 885 in
+// BF16 and in 235 in MXFP4. SGLang does so where ranks have experts whole (ep_size above 1;
+// quantization/mxfp4.py, upcast_from_mxfp). Otherwise it runs triton_kernels (server_args.py), which blow
+// them up in registers, as vLLM's Marlin and TensorRT-LLM's kernels do.
+bool reads_experts_in_bf16(const Scenario& scenario, const Accelerator& chip) {
+  if (scenario.stacks.front().empty() || chip.architecture.starts_with("blackwell")) return true;
+  return scenario.stacks.front() == kSglang && scenario.serving.ep > 1;
+}
+
+void forget_experts_in_bf16(std::vector<Profile>& profiles) {
+  const auto blown_up = [](const ProfileTable& table) {
+    return table.stack.starts_with(kSglang) && has_kind(table, "grouped_gemm") &&
+           table.dtype == DType::kBf16 && table.stored == DType::kFp4;
+  };
+  for (Profile& profile : profiles) std::erase_if(profile.tables, blown_up);
+}
+
 }  // namespace
 
 // A chip may have tables of its own and, behind them, those of one that it is based on: what the software of
@@ -187,6 +198,7 @@ std::vector<Profile> profiles_for(const Scenario& scenario, const Accelerator& c
   if (scenario.kind == ScenarioKind::kTraining && has_one_scale(scenario.plan.scaling))
     forget_casts(profiles);
   if (!scenario.kernels.empty()) return profiles;
+  if (!reads_experts_in_bf16(scenario, chip)) forget_experts_in_bf16(profiles);
   std::vector<Profile> ordered;
   for (const Preference& preference : preferences(scenario, chip))
     for (Profile& profile : profiles)
@@ -203,7 +215,7 @@ namespace {
 // 5120 x 1024 and 235 for 16 of 5120 x 4096, which nobody tuned. Training has a gradient to find and
 // multiplies rows that are sorted before: by grouped products of CUTLASS or by cuBLAS, one expert after the
 // other (Transformer Engine, grouped_gemm, torch._grouped_mm). Those of TensorRT-LLM are CUTLASS' own.
-constexpr std::string_view kServersAlone = "sglang-", kGroupedOfLibraries = "trtllm-";
+constexpr std::string_view kServersAlone = kSglang, kGroupedOfLibraries = "trtllm-";
 const std::array<std::string, 2> kGroupedKinds = {"grouped_gemm", "grouped_gemm_dgrad"};
 
 bool is_named(const StackChoice& choice, const std::string& kind, std::string_view dtype) {

@@ -155,6 +155,22 @@ TEST_CASE("experts stand whole where the row does not have their degree and the 
   CHECK(degree("2025-11-02", "b200_sxm", 16, 4) == "4");
 }
 
+// SGLang loads them in BF16 where ranks have experts whole, and its tables are of those.
+TEST_CASE("gpt-oss's experts on Hopper are TensorRT-LLM's kernels, but where SGLang loads them in BF16") {
+  const ModelCatalog models;
+  const auto kernels = [&](const char* backend, int ranks_of_experts, const char* system = "h200_sxm") {
+    ServerRow row = llama();
+    row.backend = backend, row.model = "openai/gpt-oss-120b", row.precision = "fp4", row.gemm = "nvfp4";
+    row.system = system;
+    row.both.moe_tp = 8 / ranks_of_experts, row.both.moe_ep = ranks_of_experts;
+    return text_at(*server_scenario(row, models).scenario, "/cluster/kernels");
+  };
+  CHECK(kernels("vllm", 1) == "trtllm-1.3.0rc20");
+  CHECK(kernels("sglang", 1) == "sglang-0.5.14; grouped_gemm/bf16=trtllm-1.3.0rc20");
+  CHECK(kernels("sglang", 8) == "sglang-0.5.14");
+  CHECK(kernels("sglang", 1, "b200_sxm") == "sglang-0.5.14");
+}
+
 TEST_CASE("TensorRT-LLM's scripts for Llama gather short prompts and give iterations a whole sequence") {
   const ModelCatalog models;
   const auto at = [&](int output, int tp, const char* pointer) {

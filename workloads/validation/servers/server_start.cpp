@@ -40,14 +40,18 @@ std::string dense_on_blackwell(const ServerRow& row, bool tensor_rt, bool deep_g
 // with.
 //
 // There are no tables of vLLM's kernels: most are SGLang's too. On Hopper its MXFP4 experts are not: Marlin,
-// as TensorRT-LLM's kernels there, blows weights up to BF16 in registers, SGLang's Triton kernel in memory.
+// as TensorRT-LLM's kernels there, blows weights up to BF16 in registers. So does what SGLang runs where each
+// rank has columns of all experts; its tables are of weights that are loaded in BF16 (measured_stacks.cpp).
 // TensorRT-LLM's generated experts are in SGLang by FlashInfer, and its tables tell them, beside Triton's of
 // models whose routing it does not leave to those; TensorRT-LLM's own tell CUTLASS and DeepGEMM.
 std::string kernels_of(const ServerRow& row, const Model& model, const KernelSwitches& switches) {
-  const bool tensor_rt = row.backend == "trtllm" ||
-                         (row.backend == "vllm" && model.id.starts_with("gpt-oss") && !blackwell(row));
+  const bool mxfp4 = model.id.starts_with("gpt-oss") && !blackwell(row);
+  const bool tensor_rt = row.backend == "trtllm" || (row.backend == "vllm" && mxfp4);
   std::string kernels = tensor_rt ? kTensorRt : kSglang;
   if (switches.per_tensor) return fmt::format("{0}+fp8-rowwise; quantise/fp8={0}", kernels);
+  const int ranks_of_experts = row.apart() ? row.decode.moe_ep : row.both.moe_ep;
+  if (row.backend == "sglang" && mxfp4 && ranks_of_experts <= 1)
+    kernels += fmt::format("; grouped_gemm/bf16={}", kTensorRt);
   if (switches.generated_experts)
     kernels += row.gemm == "nvfp4" ? fmt::format("; grouped_gemm/fp4={}", kSglang)
                                    : fmt::format("; grouped_gemm/fp8={}+generated", kSglang);
