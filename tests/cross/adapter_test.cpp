@@ -8,7 +8,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "real/initial_values.h"
 #include "tests/cross/exact_losses.h"
 
 namespace moebius {
@@ -24,25 +23,6 @@ const std::vector<Target> kDense{Target::kQkv, Target::kAttentionOut, Target::kM
 TrainingJob adapted(TrainingJob job, const std::vector<Target>& targets) {
   job.workload.adapters = {.rank = 3, .targets = targets};
   return job;
-}
-
-// From the same numbers whatever ranks share heads and columns of an MLP.
-std::vector<double> losses_of(const TrainingJob& job) {
-  HostOptions options;
-  options.exact = true;
-  options.stacked = [&model = job.model](const Tensor& of) { return stacked_rows(of, model); };
-  SmallRun<double> run(job, options);
-  const HostExecutor<double>& executor = run.run();
-  for (int rank = 0; rank < run.ranks(); ++rank) CHECK(executor.num_microbatch_tensors(rank) == 0);
-  return {executor.loss(0), executor.loss(1), executor.loss(2)};
-}
-
-template <std::invocable<TrainingPlan&> Change>
-void require_losses_of_one_rank(const TrainingJob& job, const Change& change) {
-  TrainingJob changed = job;
-  change(changed.plan);
-  const std::vector<double> expected = losses_of(job), found = losses_of(changed);
-  for (int step = 0; step < 3; ++step) CHECK(found[step] == Approx(expected[step]).epsilon(1e-7));
 }
 
 struct Matrix {

@@ -35,33 +35,16 @@ StackedRowsOf stacked_of(const Model& model) {
   return [&model](const Tensor& of) { return stacked_rows(of, model); };
 }
 
-// From the same numbers whatever ranks share heads and columns.
-std::vector<double> losses_of(const TrainingJob& job) {
-  HostOptions options;
-  options.exact = true;
-  options.stacked = stacked_of(job.model);
-  SmallRun<double> run(job, options);
-  const HostExecutor<double>& executor = run.run();
-  for (int rank = 0; rank < run.ranks(); ++rank) CHECK(executor.num_microbatch_tensors(rank) == 0);
-  return {executor.loss(0), executor.loss(1), executor.loss(2)};
-}
-
-void require_losses_of_one_rank(const TrainingJob& job, const std::function<void(TrainingJob&)>& change) {
-  TrainingJob changed = job;
-  change(changed);
-  const std::vector<double> expected = losses_of(job), found = losses_of(changed);
-  for (int step = 0; step < 3; ++step) CHECK(found[step] == Approx(expected[step]).epsilon(1e-7));
-}
-
 }  // namespace
 
 TEST_CASE("side by side, of one norm or of two, and one after the other are three models") {
-  const double after = losses_of(job_of(ParallelBlock::kNone))[0];
-  const double one = losses_of(job_of(ParallelBlock::kOneNorm))[0];
+  const double after = losses_by_matrix(job_of(ParallelBlock::kNone))[0];
+  const double one = losses_by_matrix(job_of(ParallelBlock::kOneNorm))[0];
   CHECK(one != after);
   // Both norms start from ones, so that only a step tells them apart.
-  CHECK(losses_of(job_of(ParallelBlock::kTwoNorms))[0] == Approx(one).epsilon(1e-12));
-  CHECK(losses_of(job_of(ParallelBlock::kTwoNorms))[2] != losses_of(job_of(ParallelBlock::kOneNorm))[2]);
+  CHECK(losses_by_matrix(job_of(ParallelBlock::kTwoNorms))[0] == Approx(one).epsilon(1e-12));
+  CHECK(losses_by_matrix(job_of(ParallelBlock::kTwoNorms))[2] !=
+        losses_by_matrix(job_of(ParallelBlock::kOneNorm))[2]);
 }
 
 TEST_CASE("attention and MLP side by side have the same loss on tensor-parallel ranks") {
@@ -97,13 +80,13 @@ TEST_CASE("their sum in pieces has the loss of that in one") {
     TrainingJob job = job_of(block);
     job.plan.tp = 2;
     job.plan.sequence_parallel = true;
-    const std::vector<double> whole = losses_of(job);
+    const std::vector<double> whole = losses_by_matrix(job);
     for (const int chunks : {2, 3}) {
       job.plan.tp_chunks = chunks;
-      CHECK(losses_of(job) == whole);
+      CHECK(losses_by_matrix(job) == whole);
     }
     job.plan.recompute = RecomputePolicy::kFull;
-    CHECK(losses_of(job) == whole);
+    CHECK(losses_by_matrix(job) == whole);
   }
 }
 

@@ -5,27 +5,15 @@
 
 #include <catch2/catch.hpp>
 
-#include "real/initial_values.h"
 #include "tests/cross/exact_losses.h"
 
 namespace moebius {
 namespace {
 
-// From the same numbers whatever ranks share heads and columns.
-std::vector<double> losses_from_matrices(const TrainingJob& job) {
-  HostOptions options;
-  options.exact = true;
-  options.stacked = [&model = job.model](const Tensor& of) { return stacked_rows(of, model); };
-  SmallRun<double> run(job, options);
-  const HostExecutor<double>& executor = run.run();
-  for (int rank = 0; rank < run.ranks(); ++rank) CHECK(executor.num_microbatch_tensors(rank) == 0);
-  return {executor.loss(0), executor.loss(1), executor.loss(2)};
-}
-
 // Of the job on one rank.
 class OneRank {
  public:
-  explicit OneRank(const TrainingJob& job) : job_(job), losses_(losses_from_matrices(job)) {}
+  explicit OneRank(const TrainingJob& job) : job_(job), losses_(losses_by_matrix(job)) {}
 
   template <std::invocable<TrainingPlan&> Change>
   void require_same(int tp, const Change& change) const {
@@ -33,7 +21,7 @@ class OneRank {
     changed.plan.tp = tp;
     changed.plan.sequence_parallel = true;
     change(changed.plan);
-    const std::vector<double> found = losses_from_matrices(changed);
+    const std::vector<double> found = losses_by_matrix(changed);
     for (int step = 0; step < 3; ++step) CHECK(found[step] == Approx(losses_[step]).epsilon(1e-7));
   }
 

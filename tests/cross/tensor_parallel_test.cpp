@@ -4,7 +4,6 @@
 
 #include <catch2/catch.hpp>
 
-#include "real/initial_values.h"
 #include "tests/cross/exact_losses.h"
 
 namespace moebius {
@@ -29,16 +28,6 @@ TrainingJob queries_without_latent() {
   job.workload.steps = 3;
   job.workload.micro_batch = 2;
   return job;
-}
-
-// From the same numbers whatever ranks share heads.
-std::vector<double> losses_by_matrix(const TrainingJob& job) {
-  HostOptions options;
-  options.exact = true;
-  options.stacked = [&model = job.model](const Tensor& of) { return stacked_rows(of, model); };
-  SmallRun<double> run(job, options);
-  const HostExecutor<double>& executor = run.run();
-  return {executor.loss(0), executor.loss(1), executor.loss(2)};
 }
 
 }  // namespace

@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "tests/laws/simulator.h"
-#include "workloads/service/timed_pool.h"
+#include "tests/laws/timed_iterations.h"
 
 #include "tests/catch.h"
 
@@ -23,17 +22,9 @@ Scenario latents_of(const Library& library, std::string_view prefill) {
   return read_scenario(parse_document(text, "latents"), library.hardware, library.models);
 }
 
-struct TimedPrompts {
-  ServicePool pool;
-  StepTimings timings;
-  TimedPool timed;
-  explicit TimedPrompts(const Scenario& scenario)
-      : pool(service_pool(scenario, scenario.service.phases.front())),
-        timed(pool, scenario.served.popularity, simulator(NetworkDetail::kFluid), &timings) {}
-  double seconds(std::int64_t tokens, std::int64_t keys, bool absorbed) {
-    return timed.surface().at({.prefill_tokens = tokens, .prefill_keys = keys, .absorbed = absorbed});
-  }
-};
+StepPoint prompts(std::int64_t tokens, std::int64_t keys, bool absorbed) {
+  return {.prefill_tokens = tokens, .prefill_keys = keys, .absorbed = absorbed};
+}
 
 }  // namespace
 
@@ -41,16 +32,17 @@ struct TimedPrompts {
 // 576 + 512, and nothing else of the iteration grows so.
 TEST_CASE("prompts that absorb their maps take longer, and by so much in every plan") {
   const Library library("");
-  TimedPrompts sglang(latents_of(library, "{}"));
-  TimedPrompts by_heads(latents_of(library, R"({"absorbed_below": 1})"));
-  TimedPrompts always(latents_of(library, R"({"absorbed_below": 16777216})"));
-  const double heads = sglang.seconds(8192, 8192, false), absorbed = sglang.seconds(8192, 8192, true);
+  TimedIterations sglang(latents_of(library, "{}"));
+  TimedIterations by_heads(latents_of(library, R"({"absorbed_below": 1})"));
+  TimedIterations always(latents_of(library, R"({"absorbed_below": 16777216})"));
+  const double heads = sglang.seconds(prompts(8192, 8192, false)),
+               absorbed = sglang.seconds(prompts(8192, 8192, true));
   CHECK(absorbed > 1.2 * heads);
   CHECK(absorbed < 3.4 * heads);
-  CHECK(by_heads.seconds(8192, 8192, false) == heads);
-  CHECK(always.seconds(8192, 8192, true) == absorbed);
+  CHECK(by_heads.seconds(prompts(8192, 8192, false)) == heads);
+  CHECK(always.seconds(prompts(8192, 8192, true)) == absorbed);
   // One that is not cut at all does the same by absorbed maps, if it is told so.
-  CHECK(sglang.seconds(4096, 256, true) != sglang.seconds(4096, 256, false));
+  CHECK(sglang.seconds(prompts(4096, 256, true)) != sglang.seconds(prompts(4096, 256, false)));
 }
 
 }  // namespace moebius

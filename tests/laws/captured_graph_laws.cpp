@@ -4,8 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "tests/laws/simulator.h"
-#include "workloads/service/timed_pool.h"
+#include "tests/laws/timed_iterations.h"
 
 #include "tests/catch.h"
 
@@ -27,55 +26,48 @@ Scenario scenario_of(const Library& library, std::string_view scheduler, std::st
   return read_scenario(parse_document(text, "graphs"), library.hardware, library.models);
 }
 
-struct Timed {
-  ServicePool pool;
-  StepTimings timings;
-  TimedPool timed;
-  explicit Timed(const Scenario& scenario)
-      : pool(service_pool(scenario, scenario.service.phases.front())),
-        timed(pool, scenario.served.popularity, simulator(NetworkDetail::kFluid), &timings) {}
-  double seconds(StepPoint point, bool eager = false) {
-    point.eager = eager;
-    return timed.surface().at(point);
-  }
-};
-
 StepPoint decoding(std::int64_t sequences, double others = 1) {
   return {.decode_sequences = sequences, .decode_keys = 1024, .others = others};
+}
+
+StepPoint eager(StepPoint point) {
+  point.eager = true;
+  return point;
 }
 
 }  // namespace
 
 TEST_CASE("decoding that no graph was captured for takes what it takes launched kernel by kernel") {
   const Library library("");
-  Timed few(scenario_of(library, R"({"captured_most": 64})"));
-  Timed all(scenario_of(library, R"({"captured_most": 0})"));
-  Timed none(scenario_of(library, R"({"launch": "kernel"})"));
+  TimedIterations few(scenario_of(library, R"({"captured_most": 64})"));
+  TimedIterations all(scenario_of(library, R"({"captured_most": 0})"));
+  TimedIterations none(scenario_of(library, R"({"launch": "kernel"})"));
   for (const std::int64_t sequences : {64, 65, 80, 100}) {
     INFO(sequences);
-    const double replayed = few.seconds(decoding(sequences)), eager = few.seconds(decoding(sequences), true);
+    const double replayed = few.seconds(decoding(sequences));
+    const double launched = few.seconds(eager(decoding(sequences)));
     CHECK(replayed == all.seconds(decoding(sequences)));
-    CHECK(eager == none.seconds(decoding(sequences)));
-    CHECK(eager > 1.5 * replayed);
+    CHECK(launched == none.seconds(decoding(sequences)));
+    CHECK(launched > 1.5 * replayed);
   }
 }
 
 // 65 is interpolated between 64 and 96: were its lower edge replayed, it would take hardly more than 64 does.
 TEST_CASE("the first size beyond the graphs takes all of its launches") {
   const Library library("");
-  Timed timed(scenario_of(library, R"({"captured_most": 64})"));
-  const double last = timed.seconds(decoding(64)), first = timed.seconds(decoding(65), true);
-  const double next = timed.seconds(decoding(96), true);
+  TimedIterations timed(scenario_of(library, R"({"captured_most": 64})"));
+  const double last = timed.seconds(decoding(64)), first = timed.seconds(eager(decoding(65)));
+  const double next = timed.seconds(eager(decoding(96)));
   CHECK(first - last > 0.9 * (next - last));
 }
 
 // Beside replicas with half as many rows, which go through the same exchanges.
 TEST_CASE("all ranks that share experts launch kernels one by one where the fullest has no graph") {
   const Library library("");
-  Timed graphs(scenario_of(library, R"({"captured_most": 16})", "qwen3-30b-a3b", kShared));
-  Timed none(scenario_of(library, R"({"launch": "kernel"})", "qwen3-30b-a3b", kShared));
-  CHECK(graphs.seconds(decoding(32, 0.5), true) == none.seconds(decoding(32, 0.5)));
-  CHECK(graphs.seconds(decoding(32, 0.5), true) > graphs.seconds(decoding(32)));
+  TimedIterations graphs(scenario_of(library, R"({"captured_most": 16})", "qwen3-30b-a3b", kShared));
+  TimedIterations none(scenario_of(library, R"({"launch": "kernel"})", "qwen3-30b-a3b", kShared));
+  CHECK(graphs.seconds(eager(decoding(32, 0.5))) == none.seconds(decoding(32, 0.5)));
+  CHECK(graphs.seconds(eager(decoding(32, 0.5))) > graphs.seconds(decoding(32)));
 }
 
 }  // namespace moebius

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <random>
 
-#include "tests/laws/simulator.h"
+#include "tests/laws/timed_iterations.h"
 #include "workloads/schedule/steady_timer.h"
-#include "workloads/service/timed_pool.h"
 #include "workloads/set_option.h"
 
 #include "hw/error.h"
@@ -31,30 +30,21 @@ Scenario scenario_of(const Library& library, const std::string& model = "qwen3-8
 const std::vector<StepPoint> kPoints{{8192, 4096, 0, 0, 1},   {256, 16, 0, 0, 1},   {0, 0, 64, 4096, 1},
                                      {1024, 256, 64, 256, 1}, {4096, 256, 0, 0, 1}, {64, 16, 0, 0, 1}};
 
-struct Timed {
-  ServicePool pool;
-  StepTimings timings;
-  TimedPool timed;
-  explicit Timed(const Scenario& scenario)
-      : pool(service_pool(scenario, scenario.service.phases.front())),
-        timed(pool, scenario.served.popularity, simulator(NetworkDetail::kFluid), &timings) {}
-  double seconds(int point) { return timed.surface().at(kPoints[point]); }
-};
-
 TEST_CASE("an iteration takes as long timed first as timed after others") {
   const Library library("");
   for (const char* model : {"qwen3-8b", "qwen3-30b-a3b"}) {
     const Scenario scenario = scenario_of(library, model);
     std::vector<double> alone;
-    for (int point = 0; point < 6; ++point) alone.push_back(Timed(scenario).seconds(point));
+    for (int point = 0; point < 6; ++point)
+      alone.push_back(TimedIterations(scenario).seconds(kPoints[point]));
     std::mt19937 random(1);
     for (int order = 0; order < 4; ++order) {
       std::vector<int> points{0, 1, 2, 3, 4, 5};
       std::shuffle(points.begin(), points.end(), random);
-      Timed timed(scenario);
+      TimedIterations timed(scenario);
       for (const int point : points) {
         INFO(model << " point " << point);
-        CHECK(timed.seconds(point) == alone[point]);
+        CHECK(timed.seconds(kPoints[point]) == alone[point]);
       }
     }
   }
