@@ -28,6 +28,28 @@ TEST_CASE("the host's work is none or measured or times by name") {
         "/plan/scheduler/host_overhead: per_sample counts only with sampling \"host\"");
 }
 
+TEST_CASE("what is submitted behind a launch chooses tokens on the device") {
+  check(
+      kEngine, "/plan/scheduler/host_per_submission", "1 ms",
+      R"(/plan/scheduler/host_per_submission: "host_per_submission" counts only with sampling "device" or "gathered")");
+  check(
+      kSmall, "/plan/scheduler/host_per_submission", "soon",
+      R"(/plan/scheduler/host_per_submission: expected a time such as "2.8 us", found "soon")");
+  CHECK_THAT(
+      refusal(kSmall, {{"/plan/steps", "full"}, {"/plan/scheduler/host_per_submission", "\"1 ms\""}}),
+      Catch::Contains("/plan/scheduler: the engine around iterations is simulated with steps \"surface\""));
+  CHECK(refusal(kApart, "/plan/scheduler/host_per_submission", "1 ms") == "");
+}
+
+// What a framework's loop takes is a default as any other.
+TEST_CASE("times of the host are said beside a framework that has some") {
+  for (const char* framework : {"vllm-v0", "sglang"})
+    CHECK(refusal(kEngine, "/plan/framework", framework) == "");
+  CHECK_THAT(
+      refusal(kEngine, {{"/plan/framework", "sglang"}, {"/plan/scheduler/host_per_iteration", "1 ms"}}),
+      Catch::Contains("host_per_iteration and host_per_sequence say the same: expected one of both"));
+}
+
 TEST_CASE("prompts that gather say how long and for what share") {
   check(kEngine, "/plan/scheduler/receive_every", "0",
         "/plan/scheduler/receive_every: expected an integer from 1 to 65536, found 0");

@@ -35,6 +35,19 @@ class MixedLengths : public TrafficStream {
   Time now_;
 };
 
+class OneAnswer : public TrafficStream {
+ public:
+  bool next(TrafficRequest& request) override {
+    request = {};
+    request.input_tokens = 10;
+    request.output_tokens = 101;
+    return left_-- > 0;
+  }
+
+ private:
+  int left_ = 1;
+};
+
 struct ServedRun {
   ServingFigures figures;
   PoolFigures pool;
@@ -57,6 +70,13 @@ ServedRun serve(const SystemRules& rules, int low = 1, int high = 2000) {
   return {system.metrics().figures(), system.pools().front()};
 }
 
+double time_of_a_token(const SystemRules& rules) {
+  OpenFeed feed(std::make_unique<OneAnswer>());
+  ServingSystem system(rules, feed);
+  while (system.advance()) continue;
+  return system.metrics().figures().tpot.mean;
+}
+
 bool same(const ServedRun& one, const ServedRun& other) {
   return one.figures.e2e.mean == other.figures.e2e.mean && one.figures.itl.p99 == other.figures.itl.p99 &&
          one.figures.ttft.p99 == other.figures.ttft.p99;
@@ -72,6 +92,22 @@ TEST_CASE("a host that takes no time is a host that is absent however its work i
   host.by_change = host.parallel = host.overlapped = true;
   host.input_workers = host.output_workers = 3;
   CHECK(same(serve(rules), absent));
+}
+
+// An iteration of one sequence takes the device 1.001 ms. What precedes it and what follows its launch are
+// the host's, which hides beside it, or is what an iteration of a small model takes.
+TEST_CASE("an engine that waits for its tokens takes longer by the host's part, never less than its device") {
+  RowCost cost(1e-6);
+  SystemRules rules = one_pool(cost);
+  HostCosts& host = rules.pools[0].instance.host;
+  host.per_iteration = 200_us, host.per_sequence = 100_us, host.per_submission = 600_us;
+  CHECK(time_of_a_token(rules) == Approx(1.301e-3));
+  host.overlapped = true;
+  CHECK(time_of_a_token(rules) == Approx(1.001e-3));
+  host.per_submission = 1500_us;
+  CHECK(time_of_a_token(rules) == Approx(1.8e-3));
+  host.overlapped = false;
+  CHECK(time_of_a_token(rules) == Approx(1.8e-3));
 }
 
 TEST_CASE("prompts of one length are rows of one length") {

@@ -169,7 +169,7 @@ std::string training_frameworks_text() {
 
 std::string frameworks_text(const Shelves&) {
   TextTable table{{"name", "batching", "chunked", "tokens", "sequences", "page", "memory", "dispatch",
-                   "overlap", "iteration", "sequence", "request"}};
+                   "overlap", "iteration", "sequence", "submission", "request"}};
   for (const Framework& f : frameworks())
     table.push_back({std::string(f.name), f.batching == BatchPolicy::kMixed ? "mixed" : "prefill-first",
                      f.chunked ? "yes" : "no", std::to_string(f.token_budget), std::to_string(f.max_batch),
@@ -177,10 +177,10 @@ std::string frameworks_text(const Shelves&) {
                      f.reserve.is_told() ? "by size" : fmt::format("{:.0f}%", 100 * f.device_share),
                      std::string(dispatch_name(f.dispatch)), f.overlap ? "yes" : "no",
                      milliseconds(f.host_per_iteration), milliseconds(f.host_per_sequence),
-                     milliseconds(f.host_per_request)});
+                     milliseconds(f.host_per_submission), milliseconds(f.host_per_request)});
   std::string text =
       "\noverlap: the host prepares an iteration while the device works on the one before; iteration, "
-      "sequence, request: the host's time for each\n";
+      "sequence, request: the host's time for each; submission: that behind an iteration's launch\n";
   for (const Framework& f : frameworks()) {
     text += fmt::format("\n{}: {}\n", f.name, f.help);
     if (!f.stacks.front().empty())
@@ -188,6 +188,7 @@ std::string frameworks_text(const Shelves&) {
                           kernels_text(f));
     if (!f.source.empty()) text += fmt::format("  {}\n", f.source);
     if (!f.fitted.empty()) text += fmt::format("  host: {}\n", f.fitted);
+    if (!f.profiled.empty()) text += fmt::format("  host, an iteration: {}\n", f.profiled);
   }
   return aligned(table) + wrapped(text + training_frameworks_text());
 }

@@ -63,8 +63,8 @@ HostCosts read_costs(const Value& value, const Place& place, const HostCosts& gi
     place.fail(
         fmt::format(R"(expected "none", "measured" or an object of times, found {})", value.excerpt()));
   Reader form(value, place);
-  costs.per_iteration = form.time("per_iteration", Time{});
-  costs.per_sequence = form.time("per_sequence", Time{});
+  costs.per_iteration = form.time("per_iteration", given.per_iteration);
+  costs.per_sequence = form.time("per_sequence", given.per_sequence);
   costs.per_request = form.time("per_request", Time{});
   costs.per_prompt_token = form.time("per_prompt_token", Time{});
   costs.per_image = form.time("per_image", Time{});
@@ -79,14 +79,16 @@ void read_overhead(Section& section, HostCosts& host) {
       description_of("",
                      "what the host's work takes: \"none\" (but for host_per_iteration and "
                      "host_per_sequence), \"measured\", or times: per_iteration and per_sequence of the "
-                     "loop, per_request, per_prompt_token and per_image of what comes in, per_sample of "
-                     "tokens that the host chooses, per_token of what goes out");
+                     "loop (the framework's where it does not say them), per_request, per_prompt_token and "
+                     "per_image of what comes in, per_sample of tokens that the host chooses, per_token of "
+                     "what goes out");
   set_keyword(form->keywords, "type", array_value({text_value("string"), text_value("object")}));
   set_keyword(form->keywords, "default", text_value("none"));
   const Value* value = section.value("host_overhead", false, form);
   if (value == nullptr) return;
   const Place place = section.place_of("host_overhead");
-  const bool twice = host.per_iteration.ns > 0 || host.per_sequence.ns > 0;
+  const bool twice = (section.given("host_per_iteration") && host.per_iteration.ns > 0) ||
+                     (section.given("host_per_sequence") && host.per_sequence.ns > 0);
   const HostCosts costs = read_costs(*value, place, host);
   if (twice && (value->kind != Value::Kind::kString || value->text != "none"))
     place.fail("host_per_iteration and host_per_sequence say the same: expected one of both");

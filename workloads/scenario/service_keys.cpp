@@ -81,7 +81,8 @@ Time read_scheduler(Section section, const Framework& framework, ServicePlan& se
     section.allow_only(key, service.pools.empty(), "one pool: each of `pools` has its own");
   read_reserve(section, framework, service);
   service.host.per_iteration =
-      section.time("host_per_iteration", framework.host_per_iteration, "the processor's work for each");
+      section.time("host_per_iteration", framework.host_per_iteration,
+                   "the processor's work for each before the device can begin");
   service.host.per_sequence = section.time("host_per_sequence", framework.host_per_sequence,
                                            "and for each sequence of the fullest replica");
   service.host.overlapped = section.boolean("overlap", framework.overlap,
@@ -94,9 +95,16 @@ Time read_scheduler(Section section, const Framework& framework, ServicePlan& se
   const Time launch = section.time("host_per_launch", framework.host_per_launch,
                                    "the framework's work for each kernel that it launches, or captured "
                                    "graph, on top of /cluster/launch; counts where launches do");
+  service.host.per_submission = framework.host_per_submission;
   read_engine_keys(section, framework, service);
   section.allow_only("host_per_launch", service.engine.launch != LaunchMode::kHidden,
                      "launch \"kernel\" or \"graph\"");
+  const bool submits = service.engine.sampling != Sampling::kHost;
+  service.host.per_submission =
+      section.time("host_per_submission", submits ? service.host.per_submission : Time{},
+                   "the processor's work for each iteration behind its launch, beside the device's layers: "
+                   "the kernels that choose tokens are submitted");
+  section.allow_only("host_per_submission", submits, "sampling \"device\" or \"gathered\"");
   section.finish();
   return launch;
 }
@@ -181,7 +189,7 @@ namespace {
 Framework without_host(Framework framework) {
   framework.launch = LaunchMode::kHidden;
   framework.host_per_iteration = framework.host_per_sequence = framework.host_per_request = {};
-  framework.host_per_prompt_token = framework.host_per_launch = {};
+  framework.host_per_prompt_token = framework.host_per_launch = framework.host_per_submission = {};
   return framework;
 }
 

@@ -43,9 +43,12 @@ constexpr std::array kFrameworks{
         .collectives = CollectiveSource::kVllm,
         .dispatch = Algorithm::kRing,
         .stacks = {"vllm-", "sglang-"},
+        .host_per_iteration = Time{1'072'000},
+        .host_per_sequence = Time{1'100},
         .host_per_request = Time{5'000'000},
         .host_per_prompt_token = Time{11'000},
         .host_per_launch = Time{60'000},
+        .host_per_submission = Time{811'000},
         .source = "vLLM, vllm/engine/arg_utils.py (max_num_batched_tokens 8192, max_num_seqs 1024 for an "
                   "API server on devices of 70 GiB or more that are no A100, else 2048 and 256), "
                   "config/cache.py (gpu_memory_utilization 0.9, "
@@ -69,7 +72,14 @@ constexpr std::array kFrameworks{
             "framework's own front with 64 users at most, of a grid of "
             "launches, requests and tokens that were each simulated, 2026-11-23: all before a first token "
             "that is not simulated; no cost of an iteration is fitted; launches again 2026-11-28, since "
-            "kernels of experts are one call and those of heads are several"},
+            "kernels of experts are one call and those of heads are several",
+        .profiled =
+            "vLLM 0.26, its second model runner, one sequence of Qwen3-0.6B on an A100: ranges of Nsight "
+            "Systems in a user's study (\"vLLM Nsight Systems\", 2026-08-21). schedule() takes 0.092 ms, "
+            "execute_model() with full CUDA graphs 1.038, less the launch of the graph, 0.058, which "
+            "counts as launches do; sampling is submitted behind it in 0.811. A sequence: "
+            "update_from_output(), 0.142 ms for 128 and 0.287 for 256 (pull request 46112, 2026-06); what "
+            "else grows with them is not published, and not counted"},
     Framework{
         .name = "vllm-v0",
         .help = "vLLM 0.5.3, its engine before V1, one process with the server: everything waits for it",
@@ -99,11 +109,11 @@ constexpr std::array kFrameworks{
             "enable_prefix_caching false), core/scheduler.py (prompts before decoding, never both), "
             "worker/model_runner.py (_BATCH_SIZES_TO_CAPTURE: 1, 2, 4 and multiples of 8 up to 256, decoding "
             "alone); the engine decides when the tokens of the iteration before are there",
-        .fitted =
-            "no fit: vLLM's own profile of Llama 3 8B on a H100 (its post on 0.6.0, 2024-09-05: 33% of the "
-            "time in the API server, 29% in scheduling and preparing, 38% on the GPU) of the 13 ms a token "
-            "that it names for light load: 62% of them. What more sequences take is not published, and not "
-            "counted (issue 6854 has 5 to 13 ms)"},
+        .profiled =
+            "vLLM's own profile of Llama 3 8B on a H100 (its post on 0.6.0, 2024-09-05: 33% of the time in "
+            "the API server, 29% in scheduling and preparing, 38% on the GPU) of the 13 ms a token that it "
+            "names for light load: 62% of them. What more sequences take is not published, and not counted "
+            "(issue 6854 has 5 to 13 ms)"},
     Framework{
         .name = "sglang",
         .help = "SGLang, its scheduler with overlap",
@@ -139,6 +149,7 @@ constexpr std::array kFrameworks{
                      {.below = 35 * kGib, .token_budget = 2048}}},
         .dispatch = Algorithm::kRing,
         .stacks = {"sglang-"},
+        .host_per_iteration = Time{310'000},
         .host_per_request = Time{10'000'000},
         .host_per_prompt_token = Time{8'000},
         .host_per_launch = Time{75'000},
@@ -168,7 +179,12 @@ constexpr std::array kFrameworks{
             "framework's own front with 64 users at most, of a grid of "
             "launches, requests and tokens that were each simulated, 2026-11-23: all before a first token "
             "that is not simulated; no cost of an iteration is fitted; launches again 2026-11-28, since "
-            "kernels of experts are one call and those of heads are several"},
+            "kernels of experts are one call and those of heads are several",
+        .profiled =
+            "its loop around a forward pass that only waits 2.632 ms, one user: 2.94 ms a token, none of "
+            "it overlapped (tenstorrent/tt-inference-server issue 3560, 2026-05). Inputs that go to a GPU "
+            "and the submission of sampling are not in it, and what a sequence adds is not published: not "
+            "counted (never more than 3 ms for 300 requests: WukLab's profile of 2024-09-10)"},
     Framework{
         .name = "trtllm",
         .help = "TensorRT-LLM, its PyTorch backend with in-flight batching",
@@ -196,6 +212,7 @@ constexpr std::array kFrameworks{
         .collectives = CollectiveSource::kTrtllm,
         .dispatch = Algorithm::kRing,
         .stacks = {"trtllm-"},
+        .host_per_sequence = Time{1'300},
         .host_per_request = Time{10'000'000},
         .host_per_prompt_token = Time{7'000},
         .host_per_launch = Time{56'000},
@@ -216,7 +233,11 @@ constexpr std::array kFrameworks{
             "least mean of |ln(ours / measured)| of the mean time to the first token over the 41 rows with "
             "sha256(key) mod 10 = 0 of the table of measured servers that are aggregated, of a grid of "
             "launches, requests and tokens that were each simulated, 2026-11-22: all before a first token "
-            "that is not simulated; no cost of an iteration is fitted"},
+            "that is not simulated; no cost of an iteration is fitted",
+        .profiled =
+            "its scheduler alone: 4.4% of 45.11 ms for 1,536 sequences of a rank on GB200 (pull request "
+            "10273, 2025-12). Inputs, sampler and responses are published for other cases only, and not "
+            "counted"},
 };
 
 // SGLang's attention of latents by default: trtllm_mla on Blackwell, aiter on CDNA, else triton.

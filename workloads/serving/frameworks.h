@@ -71,8 +71,10 @@ struct Framework {
   Time host_per_iteration = {}, host_per_sequence = {}, host_per_request = {};  // /plan/scheduler/host_*
   Time host_per_prompt_token = {};                                              // likewise
   Time host_per_launch = {};                                                    // likewise
+  Time host_per_submission = {};                                                // likewise
   std::string_view source = {};                                                 // of the scheduling defaults
-  std::string_view fitted = {};  // how the host's costs were found; empty: none are counted
+  std::string_view fitted = {};    // how the host's costs of requests and launches were found; empty: none
+  std::string_view profiled = {};  // where those of an iteration were measured, and what is not counted
 };
 
 // Whether its host launches a layer's experts by one call on the chip.

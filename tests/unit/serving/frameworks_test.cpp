@@ -9,10 +9,14 @@
 #include "models/model.h"
 #include "workloads/scenario/scenario.h"
 #include "workloads/service/engine.h"
+#include "workloads/serving/system/host_pipeline.h"
 
 #include "tests/catch.h"
 
 namespace moebius {
+
+using namespace literals;
+
 namespace {
 
 // On two servers of a pool each, the first one's chips given.
@@ -101,6 +105,59 @@ TEST_CASE("TensorRT-LLM's reductions norm in all models but dense ones that norm
   CHECK(fused("trtllm", "qwen3-30b-a3b"));
   CHECK_FALSE(fused("trtllm", "qwen3-8b"));
   CHECK_FALSE(fused("vllm", "mixtral-8x7b"));
+}
+
+HostCosts host_of(std::string_view framework, std::string_view scheduler) {
+  return serving(fmt::format(R"("framework": "{}", "pools": [{{"pool": "a"}}], "scheduler": {{{}}})",
+                             framework, scheduler))
+      .service.host;
+}
+
+// Of one iteration after many.
+Time lasting(const HostCosts& costs, Time device, std::int64_t sequences) {
+  HostLane lane(costs);
+  const HostWork work{.sequences = sequences, .samples = sequences, .tokens = sequences};
+  Time now, before;
+  for (int i = 0; i < 100; ++i) before = now, now = lane.turn(now, device, work).end;
+  return now - before;
+}
+
+TEST_CASE("what a framework's host takes hides beside iterations that are longer where it overlaps") {
+  constexpr Time kLong = 10_ms, kShort = 50_us;
+  for (const Framework& framework : frameworks()) {
+    if (!framework.overlap) continue;
+    INFO(framework.name);
+    CHECK(!framework.profiled.empty());
+    const HostCosts ahead = host_of(framework.name, "");
+    const HostCosts waits = host_of(framework.name, R"("overlap": false)");
+    const Time before = framework.host_per_iteration + framework.host_per_sequence * 64;
+    CHECK(before > Time{});
+    CHECK(lasting(ahead, kLong, 64) == kLong);
+    CHECK(lasting(waits, kLong, 64) == kLong + before);
+    // A small model at a tiny batch takes what the loop does.
+    const Time loop =
+        framework.host_per_iteration + framework.host_per_sequence + framework.host_per_submission;
+    CHECK(lasting(ahead, kShort, 1) == std::max(kShort, loop));
+    CHECK(lasting(waits, kShort, 1) >= std::max(kShort, loop));
+  }
+}
+
+TEST_CASE("times of the host that a plan says count instead of the framework's, each by itself") {
+  CHECK(host_of("none", "").takes_time() == false);
+  CHECK(host_of("vllm", "").per_iteration == 1072_us);
+  CHECK(host_of("vllm", "").per_submission == 811_us);
+  CHECK(host_of("vllm", R"("host_per_iteration": "2 ms")").per_iteration == 2_ms);
+  CHECK(host_of("vllm", R"("host_per_submission": "1 ms")").per_submission == 1_ms);
+  CHECK(host_of("vllm", R"("sampling": "host")").per_submission == Time{});
+  const HostCosts text = host_of("vllm", R"("host_overhead": {"per_token": "75 us"})");
+  CHECK(text.per_iteration == 1072_us);
+  CHECK(text.per_token == 75_us);
+  const HostCosts loop = host_of("vllm", R"("host_overhead": {"per_iteration": "2 ms"})");
+  CHECK(loop.per_iteration == 2_ms);
+  CHECK(loop.per_sequence == Time{1'100});
+  const HostCosts own = host_of("vllm", R"("host_overhead": "measured")");
+  CHECK(own.per_iteration == Time{20});
+  CHECK(own.per_submission == Time{});
 }
 
 TEST_CASE("experts on a pool of their own are sent what they are asked for, not gathered") {

@@ -53,6 +53,26 @@ TEST_CASE("a loop that works ahead costs nothing until it takes longer than the 
   CHECK(lane.turn({}, kDevice, kWork).end == 3_ms + kDevice);  // the first one has nothing to hide behind
 }
 
+// Three milliseconds before, four behind the launch and two with the tokens: in turn with the device, which
+// hides the four, or all nine beside it.
+TEST_CASE("what is submitted behind a launch goes on beside the device, which waits where it is shorter") {
+  HostCosts costs = costs_of();
+  costs.per_submission = 4_ms;
+  CHECK(costs.takes_time());
+  CHECK(steady(costs, kDevice) == 3_ms + kDevice + 2_ms);
+  CHECK(steady(costs, 1_ms) == 3_ms + 4_ms + 2_ms);
+  costs.overlapped = true;
+  CHECK(steady(costs, kDevice) == kDevice);
+  CHECK(steady(costs, 9_ms) == 9_ms);
+  CHECK(steady(costs, 2_ms) == 9_ms);
+  CHECK(HostLane(costs).turn({}, kDevice, kWork).end == 3_ms + kDevice);
+  CHECK(HostLane(costs).turn({}, 2_ms, kWork).end == 3_ms + 4_ms);
+  HostLane lane(costs);
+  lane.turn({}, 2_ms, kWork);
+  CHECK(lane.totals().loop == 9_ms);
+  CHECK(lane.totals().waits == 3_ms + 2_ms);  // until it begins, and for what is still to be submitted
+}
+
 TEST_CASE("workers of tokens delay what is shown and not the next iteration") {
   HostCosts costs = costs_of();
   costs.parallel = true;
@@ -131,11 +151,12 @@ TEST_CASE("lanes of one engine have its loop one after the other") {
   }
 }
 
-// A loop of 10 ms for each of two lanes whose batches take the device 2 ms: a lane has one every 20 ms, and
-// none begins before the one that it follows has ended.
+// A loop of 10 ms, before the device or behind the launch, for each of two lanes whose batches take the
+// device 2 ms: a lane has one every 20 ms, and none begins before the one that it follows has ended.
 TEST_CASE("a lane waits for the loop that it shares as the first one does") {
+  const bool behind = GENERATE(false, true);
   HostCosts costs;
-  costs.per_iteration = 10_ms;
+  (behind ? costs.per_submission : costs.per_iteration) = 10_ms;
   costs.overlapped = true;
   HostLane one(costs), other(costs);
   other.share_loop(one);

@@ -374,6 +374,13 @@ TEST_CASE("a forecast counts what the host does with tokens as what it does befo
     rules.pools[0].instance.host.*stage = Time{5'000'000};
     CHECK(run(rules, {.requests = 20, .gap = {1'000'000'000}}).classes[0].turned_away == 20);
   }
+  // Behind the launch they hide the device's, whether the loop works ahead or not.
+  HostCosts& host = rules.pools[0].instance.host = {};
+  host.per_submission = Time{5'000'000};
+  for (const bool overlapped : {false, true}) {
+    host.overlapped = overlapped;
+    CHECK(run(rules, {.requests = 20, .gap = {1'000'000'000}}).classes[0].turned_away == 20);
+  }
 }
 
 }  // namespace moebius

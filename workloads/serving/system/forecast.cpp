@@ -43,8 +43,9 @@ double Forecaster::with_host(double device) const {
   }
   double loop = (host.per_iteration + host.per_sequence * prepared).seconds();
   if (!host.parallel) loop += host.per_token.seconds() * tokens;
-  device += host.per_sample.seconds() * static_cast<double>(samples);
-  return host.overlapped ? std::max(device, loop) : device + loop;
+  const double submission = host.per_submission.seconds();
+  device = std::max(device, submission) + host.per_sample.seconds() * static_cast<double>(samples);
+  return host.overlapped ? std::max(device, loop + submission) : device + loop;
 }
 
 // All that are on a replica or on their way there, and this request where it is `own`.

@@ -8,8 +8,8 @@
 namespace moebius {
 
 bool HostCosts::takes_time() const {
-  const Time each[] = {per_iteration, per_sequence, per_request, per_prompt_token,
-                       per_image,     per_sample,   per_token};
+  const Time each[] = {per_iteration,    per_sequence, per_submission, per_request,
+                       per_prompt_token, per_image,    per_sample,     per_token};
   return std::any_of(std::begin(each), std::end(each), [](Time time) { return time.ns > 0; });
 }
 
@@ -54,15 +54,18 @@ Time HostLane::begin(Time now, const HostWork& work) {
   const Time before = later(later(pending_, costs_.per_iteration), repeated(costs_.per_sequence, prepared));
   begun_ = start(now, before, work.anew);
   pending_ = {};
+  loop_free() = later(loop_free(), costs_.per_submission);  // start() has left it at `begun_` or later
+  totals_.loop = later(totals_.loop, costs_.per_submission);
   totals_.waits += begun_ - now;
   return begun_;
 }
 
 HostLane::Turn HostLane::end(Time device, const HostWork& work) {
   const Time sampling = repeated(costs_.per_sample, work.samples);
+  const Time chosen = std::max(device, costs_.per_submission);  // all its kernels are submitted, and done
   totals_.loop = later(totals_.loop, sampling);
-  totals_.waits += sampling;
-  ended_ = later(later(begun_, device), sampling);
+  totals_.waits += chosen - device + sampling;
+  ended_ = later(later(begun_, chosen), sampling);
   const std::int64_t workers = costs_.parallel ? costs_.output_workers : 1;
   const Time shown = show(ended_, repeated(costs_.per_token, ceil_div(work.tokens, workers)));
   if (costs_.overlapped || costs_.parallel) return {ended_, shown};

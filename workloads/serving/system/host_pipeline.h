@@ -13,6 +13,9 @@ namespace moebius {
 
 struct HostCosts {
   Time per_iteration, per_sequence;  // of the loop before the device can begin: schedule, tables, operands
+  // Of the loop behind the launch of each iteration: the kernels that choose its tokens are submitted while
+  // the device is at its layers, so that it waits only where these take less.
+  Time per_submission;
   bool overlapped = false;  // the loop prepares an iteration beside the device's work of the one before
   bool by_change = false;   // per_sequence counts for sequences that came, went or got pages, not for all
   Time per_request, per_prompt_token, per_image;  // of a request before it can be scheduled
@@ -64,8 +67,9 @@ class HostLane {
     Time shown;  // its tokens are with those who asked
   };
   // An iteration that is decided at `now` and takes the device so long. Not overlapped: the loop's work, the
-  // device's, and what the loop does with the tokens, one after the other. Overlapped: the loop worked for it
-  // since the device began the iteration before, if that has just ended and left something to prepare.
+  // device's or the submission's, whichever is longer, and what the loop does with the tokens, one after the
+  // other. Overlapped: the loop worked for it since the device began the iteration before, behind that one's
+  // submission, if that has just ended and left something to prepare.
   Turn turn(Time now, Time device, const HostWork& work);
   // Both parts of it: when the device begins, and what comes of that.
   Time begin(Time now, const HostWork& work);

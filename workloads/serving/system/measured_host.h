@@ -6,7 +6,7 @@
 
 namespace moebius {
 
-// Sets per_iteration, per_sequence, per_prompt_token and per_token.
+// Sets per_iteration, per_sequence, per_prompt_token and per_token, and per_submission to none.
 // - Decisions: Replica::plan() and complete() at 1 to 1,024 running sequences, tests/perf/host_cost.cpp
 //   (2026-11-22, one core of an Intel Xeon: 20 ns, and 20 ns a sequence): what a scheduler in C++ takes that
 //   only counts pages. Tables and operands that are written for the device are not in it.
