@@ -43,8 +43,9 @@ int Launches::launches_of(const Fragment& fragment, std::size_t op) {
 }
 
 bool Launches::reads_counts(const Fragment& fragment, std::size_t op) {
-  return fragment.launch == LaunchMode::kEager && fragment.graph_of(op) < 0 &&
-         host_reads_counts(fragment.ops[op]);
+  const Op& read = fragment.ops[op];
+  return fragment.launch == LaunchMode::kEager && fragment.graph_of(op) < 0 && host_reads_counts(read) &&
+         !fragment.routes[read.route]->spec().filled;
 }
 
 // Of op `index`, or of the graph that begins with it.

@@ -333,6 +333,10 @@ void require_executable(const Job& job) {
   if (job.scenario.training.dropout > 0)
     throw run_error(
         fmt::format("{}: /workload/dropout is simulated only: executors compute with every element", name));
+  if (job.scenario.plan.fills_buffers())
+    throw run_error(fmt::format(
+        "{}: /plan/ep/buffers \"{}\" is simulated only: executors compute the rows that came", name,
+        job.scenario.plan.expert_buffers == ExpertBuffers::kOneHot ? "one-hot" : "padded"));
   if (job.scenario.plan.scaling == Scaling::kHistory)
     throw run_error(
         fmt::format("{}: /plan/precision/scaling \"history\" is simulated only: executors keep no magnitudes "

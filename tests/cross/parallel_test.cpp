@@ -30,6 +30,24 @@ TEST_CASE(
                       [&](TrainingJob& changed) { changed.plan.dp = 4, changed.plan.capacity = 1; });
 }
 
+// Two sequences stand on one rank, or each on its own: either way each expert takes their first halves. Of
+// both together it would take the first one whole.
+TEST_CASE("a capacity of each sequence drops the same tokens wherever sequences stand") {
+  TrainingJob job = all_experts_job(AttentionKind::kMla);
+  job.plan.dp = 4, job.plan.capacity = 0.5;
+  const auto pairs = [](bool of_sequence) {
+    return [of_sequence](TrainingJob& changed) {
+      changed.plan.dp = 2, changed.workload.micro_batch = 2;
+      changed.plan.capacity_of_sequence = of_sequence;
+    };
+  };
+  require_same_losses(job, pairs(true));
+  require_same_losses(job, [&](TrainingJob& changed) { pairs(true)(changed), changed.plan.ep = 2; });
+  TrainingJob together = job;
+  pairs(false)(together);
+  CHECK(exact_losses(together)[0] != Approx(exact_losses(job)[0]).epsilon(1e-4));
+}
+
 // One group of expert-parallel ranks in all, so that the same sequences stand in the same order on one rank
 // as on two or four: the draw deals the same two of eight experts to the same token.
 TEST_CASE("one, two and four expert-parallel ranks train alike in single precision, step by step") {

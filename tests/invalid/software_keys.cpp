@@ -110,6 +110,35 @@ TEST_CASE("modules that are captured are names of what the model has and graphs 
           at + R"(graphs of modules are for launch "kernel" or "eager", found ")" + launch + "\"");
 }
 
+TEST_CASE("buffers are filled up to a capacity, and sent by an exchange that knows of no less") {
+  const char* routed = "validate/megatron-bridge/qwen3-30b-h100-fp8.json";  // by the library's all-to-all
+  const std::string at = "s.json: --set /plan/ep/";
+  const auto refused = [&](std::vector<std::pair<const char*, const char*>> more) {
+    more.emplace_back("/plan/ep/capacity", "1.25");
+    return refusal(routed, more);
+  };
+  for (const char* buffers : {"rows", "padded", "one-hot"})
+    for (const char* tokens : {"microbatch", "sequence"})
+      CHECK(refused({{"/plan/ep/buffers", buffers}, {"/plan/ep/capacity_of", tokens}}) == "");
+  CHECK(refusal(routed, "/plan/ep/buffers", "rows") == "");
+  for (const char* buffers : {"padded", "one-hot"})
+    CHECK(refusal(routed, "/plan/ep/buffers", buffers) ==
+          at + "buffers: buffers are filled up to a `capacity` above 0, found 0");
+  CHECK(refusal(routed, "/plan/ep/capacity_of", "sequence") ==
+        at + R"(capacity_of: "capacity_of" counts only with a "capacity")");
+  for (const char* dispatch : {"deepep", "all-gather", "auto"})
+    CHECK(refused({{"/plan/ep/buffers", "padded"}, {"/plan/ep/dispatch", dispatch}}) ==
+          at + "buffers: buffers of fixed sizes travel by the library's all-to-all: expected "
+               "/plan/ep/dispatch \"all-to-all\", found \"" +
+              dispatch + "\"");
+  CHECK_THAT(refused({{"/plan/ep/buffers", "full"}}), Catch::Contains("found \"full\""));
+  CHECK(refusal(routed, {{"/plan/ep/buffers", "padded"},
+                         {"/plan/ep/capacity", "1024"},
+                         {"/workload/micro_batch", "16"}}) ==
+        at + "capacity: 128 experts take 4194304 rows each of each of 8 ranks: expected at most 2147483647 "
+             "rows in all, found 4294967296");
+}
+
 // The sentence with which measured kernels are refused; empty when they are there.
 static std::string refused_kernels(const char* json) {
   Document document = base(kTraining);

@@ -62,6 +62,20 @@ TEST_CASE("kernels that are launched one by one have graphs between them all the
   CHECK(host_bound_seconds(job, LaunchMode::kKernel, kAll) < experts_alone);
 }
 
+// An eager host reads how many rows come, unless that is known.
+TEST_CASE("a host that knows the sizes of experts' buffers does not wait for the router") {
+  TrainingJob job = limited_job();
+  job.plan.exchange = Algorithm::kLibrary;
+  job.plan.launch = LaunchMode::kEager;
+  Cluster cluster = make_cluster(instant_network(4));
+  cluster.launch = Time{20'000};
+  const auto seconds = [&](ExpertBuffers buffers) {
+    job.plan.expert_buffers = buffers;
+    return simulate(job, cluster, NamedCost({{OpKind::kAttention, {5e-3}}})).seconds;
+  };
+  CHECK(seconds(ExpertBuffers::kPadded) < 0.99 * seconds(ExpertBuffers::kRows));
+}
+
 TEST_CASE("a folded step with captured modules takes what it takes rank by rank") {
   TrainingJob job = small_job();
   const double folded = host_bound_seconds(job, LaunchMode::kEager, kAllButExperts);

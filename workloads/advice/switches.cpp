@@ -35,8 +35,10 @@ class Collector {
         {"/plan/overlap/dispatch_combine=true"});
     add(experts && plan_.exchange != Algorithm::kLibrary, "experts' tokens by the library's all-to-all",
         {"/plan/ep/dispatch=all-to-all"});
-    add(experts && plan_.exchange == Algorithm::kLibrary, "experts' tokens once to each node (DeepEP)",
-        {"/plan/ep/dispatch=deepep"});
+    std::vector<std::string> once{"/plan/ep/dispatch=deepep"};
+    if (plan_.fills_buffers()) once.insert(once.begin(), "/plan/ep/buffers=rows");  // it sends no full ones
+    add(experts && plan_.exchange == Algorithm::kLibrary, "experts' tokens once to each node (DeepEP)", once);
+    buffers();
     add((plan_.tp > 1 || plan_.zero == 3) && !scenario_.cluster->copy_engines &&
             scenario_.cluster->collectives != CollectiveSource::kStructure,
         "gathers by copy engines, which hold no cores", {"/cluster/copy_engines=true"});
@@ -55,6 +57,12 @@ class Collector {
     add(plan_.fusions.size() < 3, "sums, norms, rotations and gates fused",
         {R"(/plan/fusion=["residual", "rotary", "router"])"});
     graphs();
+  }
+
+  void buffers() {
+    add(plan_.fills_buffers(), "experts' rows as many as came", {"/plan/ep/buffers=rows"});
+    add(plan_.expert_buffers == ExpertBuffers::kOneHot, "experts' buffers filled without one-hot products",
+        {"/plan/ep/buffers=padded"});
   }
 
   // Pass-wide ones stand for themselves; without, what does not depend on how tokens choose.

@@ -50,7 +50,8 @@ bool folding_overstates(const Scenario& scenario) {
   const TrainingPlan& plan = scenario.plan;
   const bool pairs = plan.overlap_two_batch || plan.schedule == PipelineKind::kDualPipe ||
                      plan.schedule == PipelineKind::kDualPipeV;
-  return plan.fold && pairs && plan.ep > 1 && scenario.training.popularity.kind != PopularityKind::kBalanced;
+  const bool even = scenario.training.popularity.kind == PopularityKind::kBalanced || plan.fills_buffers();
+  return plan.fold && pairs && plan.ep > 1 && !even;
 }
 
 void name_run(Timeline& timeline, const Job& job, const RunFacts& facts) {

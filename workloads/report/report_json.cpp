@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hw/error.h"
+#include "workloads/report/expert_loads_json.h"
 #include "workloads/report/job_kinds.h"
 #include "workloads/report/replay_report.h"
 #include "workloads/report/report.h"
@@ -133,18 +134,6 @@ Json memory_json(const MemoryReport& memory) {
   return json;
 }
 
-Json experts_json(const ExpertLoads& loads) {
-  Json rows = Json::array();
-  for (const LayerLoad& row : loads.layers())
-    rows.push_back({{"step", row.step},
-                    {"layer", row.layer},
-                    {"busiest_expert", row.busiest_expert},
-                    {"busiest_rank", row.busiest_rank},
-                    {"rank", row.rank},
-                    {"dropped_share", row.dropped}});
-  return {{"max_violation", loads.violations()}, {"dropped_share", loads.dropped_share()}, {"layers", rows}};
-}
-
 void add_network(Json& json, const NetworkUse& use, double seconds) {
   json["routing"] = use.routing;
   json["queue_pairs"] = use.queue_pairs;
@@ -273,7 +262,7 @@ Json body(const Report& report) {
   }
   if (report.service) return json;  // the rest is of runs that carry out every op
   json["breakdown"] = breakdown_json(report);
-  if (!report.experts.empty()) json["experts"] = experts_json(report.experts);
+  if (!report.experts.empty()) json["experts"] = Json::parse(loads_json(report.experts));
   if (report.memory) json["memory"] = memory_json(*report.memory);
   // `sent` is of one step, `tiers` are of all.
   json["network"] = {{"steps", steps_of(report)},

@@ -5,6 +5,13 @@
 #include <fmt/format.h>
 
 namespace moebius {
+namespace {
+
+double share_of(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+}  // namespace
 
 void ExpertLoads::add(const Route& route) {
   const RouteSpec& spec = route.spec();
@@ -24,14 +31,16 @@ void ExpertLoads::add(const Route& route) {
   sum.rank = rank;
   ++sum.draws;
   sum.dropped += route.dropped();
-  sum.copies += kept + route.dropped();
+  sum.copies += kept - route.padding() + route.dropped();
+  sum.padding += route.padding();
+  sum.rows += kept;
 }
 
 std::vector<LayerLoad> ExpertLoads::layers() const {
   std::vector<LayerLoad> rows;
   for (const auto& [key, sum] : sums_) {
     rows.push_back({key.first, key.second, sum.busiest_expert / sum.draws, sum.busiest_rank / sum.draws,
-                    sum.rank, static_cast<double>(sum.dropped) / static_cast<double>(sum.copies)});
+                    sum.rank, share_of(sum.dropped, sum.copies), share_of(sum.padding, sum.rows)});
   }
   return rows;
 }
@@ -50,7 +59,13 @@ std::vector<double> ExpertLoads::violations() const {
 double ExpertLoads::dropped_share() const {
   std::int64_t dropped = 0, copies = 0;
   for (const auto& [key, sum] : sums_) dropped += sum.dropped, copies += sum.copies;
-  return copies > 0 ? static_cast<double>(dropped) / static_cast<double>(copies) : 0;
+  return share_of(dropped, copies);
+}
+
+double ExpertLoads::padding_share() const {
+  std::int64_t padding = 0, rows = 0;
+  for (const auto& [key, sum] : sums_) padding += sum.padding, rows += sum.rows;
+  return share_of(padding, rows);
 }
 
 std::string loads_text(const ExpertLoads& loads) {
@@ -74,6 +89,9 @@ std::string loads_text(const ExpertLoads& loads) {
   if (loads.dropped_share() > 0)
     text +=
         fmt::format("  {:<28} {:.2f}% of copies, over capacity\n", "dropped", 100 * loads.dropped_share());
+  if (loads.padding_share() > 0)
+    text += fmt::format("  {:<28} {:.2f}% of the rows of experts, up to the capacity\n", "padding",
+                        100 * loads.padding_share());
   return text;
 }
 

@@ -20,6 +20,7 @@ struct LayerLoad {
   double busiest_rank = 1;    // copies of the busiest rank over the mean: so much longer its experts compute
   int rank = 0;               // which one, in its expert-parallel group, of the last draw
   double dropped = 0;         // share of copies over capacity
+  double padding = 0;         // share of the rows of experts that no token takes
 };
 
 class ExpertLoads {
@@ -32,12 +33,13 @@ class ExpertLoads {
   // balancing).
   std::vector<double> violations() const;
   double dropped_share() const;  // of all copies
+  double padding_share() const;  // of the rows of all experts
 
  private:
   struct Sum {
     double busiest_expert = 0, busiest_rank = 0;
     int rank = 0, draws = 0;
-    std::int64_t dropped = 0, copies = 0;
+    std::int64_t dropped = 0, copies = 0, padding = 0, rows = 0;
   };
   std::map<std::pair<int, int>, Sum> sums_;   // by step and layer
   std::set<std::tuple<int, int, int>> seen_;  // step, layer, microbatch

@@ -36,17 +36,26 @@ RouteSpec chosen_part(const RouteSpec& spec) {
 class Capacity {
  public:
   explicit Capacity(const RouteSpec& spec)
-      : most_(spec.capacity), active_(spec.active), copies_(most_ > 0 ? spec.experts : 0) {}
+      : most_(spec.capacity),
+        active_(spec.active),
+        of_group_(std::max(1, (spec.tokens + spec.capacity_groups - 1) / spec.capacity_groups)),
+        copies_(most_ > 0 ? spec.experts : 0) {}
 
   void limit(std::int32_t* experts) {
     if (most_ == 0) return;
+    if (tokens_ == of_group_) {
+      std::fill(copies_.begin(), copies_.end(), 0);
+      tokens_ = 0;
+    }
+    ++tokens_;
     for (int i = 0; i < active_; ++i) {
       if (++copies_[experts[i]] > most_) experts[i] = -1 - experts[i];
     }
   }
 
  private:
-  int most_, active_;
+  int most_, active_, of_group_;
+  int tokens_ = 0;  // of the group at hand
   std::vector<std::int32_t> copies_;
 };
 
@@ -61,6 +70,16 @@ void check_slots(const RouteSpec& s) {
   CHECK(s.placed->shares.size() == slots.size() && s.capacity == 0 &&
             std::find(stands.begin(), stands.end(), false) == stands.end(),
         fmt::format("{} slots of {} experts, capacity {}", slots.size(), s.experts, s.capacity));
+}
+
+void check_buffers(const RouteSpec& s) {
+  const std::int64_t rows =
+      std::int64_t{s.capacity} * s.capacity_groups * s.gathered * s.ranks * s.experts;
+  CHECK(s.capacity_groups > 0 && (!s.filled || (s.capacity > 0 && rows < std::int64_t{1} << 31)),
+        fmt::format("{} groups of {} rows for {} experts from {} ranks", s.capacity_groups, s.capacity,
+                    s.experts, s.ranks));
+  CHECK(!s.filled || (!s.placed && s.without_experts == 0 && s.runs.empty()),
+        std::string("buffers of a service are filled"));
 }
 
 void check_spec(const RouteSpec& s) {
@@ -87,6 +106,7 @@ void check_spec(const RouteSpec& s) {
           fmt::format("popularity {} of {}", run.popularity, s.popularities.size()));
   }
   check_slots(s);
+  check_buffers(s);
   CHECK(s.gathered > 0 &&
             static_cast<std::int64_t>(s.ranks) * s.tokens * s.active * s.gathered < std::int64_t{1} << 31,
         values());
@@ -245,6 +265,7 @@ Route::Route(const RouteSpec& spec) : spec_(spec) {
   dropped_ = counts.dropped();
   for (std::int32_t& rows : rows_) rows *= spec.gathered;
   for (std::int32_t& tokens : between_) tokens *= spec.gathered;
+  if (spec.filled) fill_buffers();
   draw_ = std::move(draw);
   sum_up();
 }
@@ -257,6 +278,20 @@ int Route::node_of(int rank) const {
 int Route::first_of_node(int node) const {
   const int of_holders = node - first_node_of_holders();
   return of_holders < 0 ? node * spec_.ranks_per_node : spec_.without_experts + of_holders * holder_width();
+}
+
+// Between ranks all rows of the buffers travel; what stays on the only one is still its tokens.
+void Route::fill_buffers() {
+  const std::int32_t of_source = spec_.capacity * spec_.capacity_groups;
+  const std::int32_t of_rank = of_source * experts_per_rank();
+  padding_ = -std::accumulate(rows_.begin(), rows_.end(), std::int64_t{0});
+  rows_.assign(rows_.size(), of_source * spec_.gathered * spec_.ranks);
+  padding_ += std::accumulate(rows_.begin(), rows_.end(), std::int64_t{0});
+  if (spec_.ranks == 1) return;
+  between_.assign(between_.size(), of_rank * spec_.gathered);
+  for (int source = 0; source < spec_.ranks; ++source)
+    for (int node = 0; node < nodes(); ++node)
+      to_node_[source * nodes() + node] = of_rank * (end_of_node(node) - first_of_node(node));
 }
 
 void Route::sum_up() {

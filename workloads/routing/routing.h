@@ -86,6 +86,11 @@ struct RouteSpec {
   int active_groups = 1;       // ... and a token uses at most so many of them
   int tokens = 0;              // of each source rank; with runs: of the one that has most
   int capacity = 0;            // most copies from one source to one expert, later tokens' are dropped; 0: no limit
+  int capacity_groups = 1;     // equal runs of a source's tokens, each with a capacity of its own
+  // Sources send `capacity` rows of each group to each expert, whoever was chosen: what no token takes is
+  // padding. All counts of rows are those of the full buffers, and so are those of tokens wherever several
+  // ranks exchange them.
+  bool filled = false;
   // Groups of sources that choose alike and whose tokens are gathered where the experts are: counts of rows and of received
   // tokens are those of all of them. Nothing is dispatched by such a route.
   int gathered = 1;
@@ -140,6 +145,7 @@ class Route {
   int tokens_to_node(int source, int node) const { return to_node_[source * nodes() + node]; }  // distinct
 
   std::int64_t dropped() const { return dropped_; }  // copies over capacity, of all sources; not counted above
+  std::int64_t padding() const { return padding_; }  // rows of all experts that no token takes; counted above
 
   // The choices of one source: tokens*active expert ids, ascending within a token; an expert that dropped the token
   // is there as -1 - id. Recomputed, not stored.
@@ -151,6 +157,7 @@ class Route {
 
  private:
   struct Draw;
+  void fill_buffers();
   void sum_up();
   int holder_width() const { return spec_.holders_per_node > 0 ? spec_.holders_per_node : spec_.ranks_per_node; }
   int first_node_of_holders() const {
@@ -162,7 +169,7 @@ class Route {
   std::vector<std::int32_t> tokens_of_;
   std::vector<std::int32_t> rows_, between_, to_node_;
   std::vector<std::int32_t> rows_of_rank_, received_, sent_;
-  std::int64_t dropped_ = 0;
+  std::int64_t dropped_ = 0, padding_ = 0;
 };
 
 using RoutePtr = std::shared_ptr<const Route>;

@@ -32,7 +32,7 @@ std::vector<Setting> framework_settings(std::string_view framework) {
   model.experts.routed = 2;
   model.biases = Biases::kQkv;
   const std::string plan =
-      fmt::format(R"({{"plan": {{"framework": "{}", "cp": 2, "ep": {{"degree": 2}},
+      fmt::format(R"({{"plan": {{"framework": "{}", "cp": 2, "ep": {{"degree": 2, "capacity": 1}},
                                 "tp": {{"attention": 2, "sequence_parallel": true}},
                                 "recompute": {{"policy": "full"}},
                                 "precision": {{"gemm": "fp8"}}}}}})",

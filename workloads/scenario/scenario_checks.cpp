@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "hw/mixed_pools.h"
+#include "workloads/scenario/capacity_keys.h"
 #include "workloads/scenario/placement_keys.h"
 #include "workloads/scenario/plan_state_keys.h"
 #include "workloads/scenario/popularity_keys.h"
@@ -385,6 +386,7 @@ class TrainingChecks {
 void check_training(Scenario& scenario, const Document& document) {
   TrainingChecks(scenario, document).run();
   check_training_job(scenario, document);
+  check_buffers(scenario, document);
   check_plan_state(scenario, document);
   check_idle_keys(scenario, document);
 }

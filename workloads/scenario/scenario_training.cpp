@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/scenario/capacity_keys.h"
 #include "workloads/scenario/input_keys.h"
 #include "workloads/scenario/placement_keys.h"
 #include "workloads/scenario/plan_state_keys.h"
@@ -217,9 +218,7 @@ void read_expert(Section section, TrainingPlan& plan) {
   plan.nodes_per_token = static_cast<int>(section.integer(
       "nodes_per_token", {0, 1 << 16}, 0,
       "most nodes that the experts of a token stand on; 0: as the model's routing groups say"));
-  plan.capacity = section.number("capacity", {0, 1024}, 0,
-                                 "most copies that an expert takes of one rank's tokens, in parts of the "
-                                 "mean; what is over it is dropped; 0: all");
+  read_capacity(section, plan);
   plan.separate_routing =
       section.choice<bool>("kernels", kRoutings, false, "kernels of the router and of the rows' ways");
   const ExpertProducts otherwise = plan.expert_by_expert ? ExpertProducts::kEach : ExpertProducts::kGrouped;

@@ -60,6 +60,8 @@ void put_route(Line& line, std::size_t index, const RouteSpec& r) {
   line.put(" ranks={} ranks_per_node={} experts={} active={} groups={} active_groups={} tokens={}", r.ranks,
            r.ranks_per_node, r.experts, r.active, r.groups, r.active_groups, r.tokens);
   if (r.capacity > 0) line.put(" capacity={}", r.capacity);
+  if (r.capacity_groups > 1) line.put(" capacity_groups={}", r.capacity_groups);
+  if (r.filled) line.put(" filled");
   if (r.always > 0) line.put(" always={}{}", r.always, r.always_at_home ? " at_home" : "");
   if (r.gathered > 1) line.put(" gathered={}", r.gathered);
   if (r.without_experts > 0)

@@ -60,6 +60,7 @@ void add(Hash& hash, const RouteSpec& r) {
     for (const double weight : r.weights.list()) hash.add(weight);
   }
   if (r.capacity > 0) hash.add(r.capacity);
+  if (r.capacity_groups > 1 || r.filled) hash.add("buffers").add(r.capacity_groups).add(r.filled);
   if (r.always > 0) hash.add("always").add(r.always).add(r.always_at_home);
   if (r.gathered > 1) hash.add("gathered").add(r.gathered);
   if (r.without_experts > 0) hash.add("without experts").add(r.without_experts).add(r.holders_per_node);

@@ -90,6 +90,8 @@ TrainingPlan torchtitan() {
 
 TrainingPlan maxtext() {
   TrainingPlan plan = sharded(Scaling::kHistory);
+  plan.capacity_of_sequence = true;
+  plan.expert_buffers = ExpertBuffers::kOneHot;
   plan.gradients = DType::kBf16;
   plan.recompute_stops = true;
   return plan;
@@ -172,7 +174,8 @@ std::vector<TrainingFramework> all() {
        "MaxText, MaxText/configs/base.yml (ici_fsdp_parallelism, gradient_clipping_threshold 1.0, grad_dtype "
        "of "
        "the activations), Transformer Engine for JAX (DelayedScaling); jax.checkpoint, of which XLA drops "
-       "what nobody reads"},
+       "what nobody reads; layers/moe.py (capacity_factor above 0: generate_masks, a capacity for each "
+       "sequence; dense_matmul, einsums BSM,BSEC->EBCM and EBCM,BSEC->BSM)"},
       {"mindspeed", "MindSpeed-LLM (ModelLink) on Ascend", mindspeed(),
        "MindSpeed-LLM, examples (--use-flash-attn, --use-fused-rmsnorm, --no-gradient-accumulation-fusion, "
        "Megatron-Core's own layers, whose biases are output + bias and grad_output.sum, "

@@ -52,6 +52,12 @@ enum class ContextKind : std::uint8_t {
   kRing,       // blocks of them go round the ring beside attention over the block before (Liu et al. 2023)
   kUlysses,    // heads instead of tokens are cut for attention (Jacobs et al. 2023)
 };
+// What experts compute where an expert takes no more than a capacity of a rank's tokens.
+enum class ExpertBuffers : std::uint8_t {
+  kRows,    // as many rows as came
+  kPadded,  // buffers of the capacity, filled up (Megatron-Core, --moe-pad-expert-input-to-capacity)
+  kOneHot,  // the same, into and out of which products with one-hot masks bring rows (GShard): one_hot.cpp
+};
 enum class RecomputeOp : std::uint8_t {
   kNorm,
   kMlaUp,
@@ -108,6 +114,8 @@ struct TrainingPlan {
   int ep = 1;
   int nodes_per_token = 0;  // 0: as the model's group-limited routing says
   double capacity = 0;      // of an expert, see capacity_of(); 0: no limit
+  bool capacity_of_sequence = false;  // counted for each sequence, not for all of a rank's microbatch
+  ExpertBuffers expert_buffers = ExpertBuffers::kRows;
   int cp = 1;
   ContextKind context = ContextKind::kAllGather;
   int dp = 1;  // ranks / (tp * cp * pp)
@@ -185,6 +193,7 @@ struct TrainingPlan {
   int dense_degree() const { return dense_tp > 0 ? dense_tp : tp; }
   bool zigzag() const { return cp > 1 && context == ContextKind::kRing; }  // see context_part.h
   int expert_ranks() const { return ep * expert_tp; }                      // that hold a layer's experts once
+  bool fills_buffers() const { return expert_buffers != ExpertBuffers::kRows; }
   int message_parts() const { return cut_messages ? tp : 1; }
   bool uneven_batches() const { return auto_microbatches || !microbatches.empty(); }
   bool mixed_tp() const { return dense_degree() != tp; }  // dense MLPs have groups of their own

@@ -91,6 +91,26 @@ TEST_CASE("tokens go to experts on other ranks by a framework's library unless a
   CHECK(values(by_name) == values(read(without_framework(said, by_name.model))));
 }
 
+TEST_CASE("MaxText fills the buffers of experts by one-hot products where their capacity is limited") {
+  const auto plan = [](const char* framework, const char* experts) {
+    return read(training(fmt::format(R"("framework": "{}", "ep": {{{}}})", framework, experts))).plan;
+  };
+  for (const char* experts : {R"("degree": 8, "capacity": 1.25)", R"("capacity": 2)"}) {
+    const TrainingPlan limited = plan("maxtext", experts);
+    CHECK(limited.expert_buffers == ExpertBuffers::kOneHot);
+    CHECK(limited.capacity_of_sequence);
+    CHECK(plan("megatron-core", experts).expert_buffers == ExpertBuffers::kRows);
+    const Document said = training(fmt::format(R"("framework": "maxtext", "ep": {{{}}})", experts));
+    CHECK(values(read(said)) == values(read(without_framework(said, read(said).model))));
+  }
+  CHECK(plan("maxtext", R"("degree": 8)").expert_buffers == ExpertBuffers::kRows);
+  CHECK_FALSE(plan("maxtext", R"("degree": 8)").capacity_of_sequence);
+  CHECK(plan("maxtext", R"("degree": 8, "capacity": 2, "dispatch": "deepep")").expert_buffers ==
+        ExpertBuffers::kRows);
+  CHECK(plan("maxtext", R"("degree": 8, "capacity": 2, "buffers": "padded")").expert_buffers ==
+        ExpertBuffers::kPadded);
+}
+
 TEST_CASE("every training framework but none sets something and says where it stands") {
   for (const TrainingFramework& framework : training_frameworks().subspan(1)) {
     INFO(framework.name);

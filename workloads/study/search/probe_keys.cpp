@@ -11,6 +11,7 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
   std::string key = fmt::format("{} {} {} {} {} {} {} {} {} {} {}|", p.tp, p.dense_degree(), p.expert_tp,
                                 p.tp_chunks, bit(p.sequence_parallel), p.ep, p.nodes_per_token, p.capacity,
                                 p.cp, bit(p.context), work.micro_batch);
+  if (p.capacity > 0) key += fmt::format("c{} {}|", bit(p.capacity_of_sequence), bit(p.expert_buffers));
   if (p.gather_passes) key += "tb|";
   if (p.recompute_stops) key += "es|";
   key += fmt::format("{} {} {} {} {} {} {} {} {} {}|", bit(p.gemm), bit(p.dispatch), bit(p.combine),

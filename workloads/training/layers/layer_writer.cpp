@@ -45,7 +45,8 @@ std::optional<RecomputeOp> recompute_group(OpKind kind, Role role, bool latent) 
   if (kind == OpKind::kAttention) return RecomputeOp::kAttention;
   if (kind == OpKind::kDispatch) return RecomputeOp::kDispatch;
   if (kind == OpKind::kPermute) return RecomputeOp::kPermute;
-  if (kind == OpKind::kGate || role == Role::kRouter) return RecomputeOp::kGate;
+  if (kind == OpKind::kGemm && role == Role::kExperts) return RecomputeOp::kPermute;  // with a mask
+  if (role == Role::kGate || role == Role::kRouter) return RecomputeOp::kGate;
   if (latent && up && kind != OpKind::kSplit) return RecomputeOp::kMlaUp;
   if (kind == OpKind::kQuantise || kind == OpKind::kLargest) return std::nullopt;  // as their original
   if (role == Role::kQkv || role == Role::kQ || role == Role::kQA || role == Role::kKvA ||

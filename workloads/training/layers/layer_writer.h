@@ -179,6 +179,16 @@ ExpertLinears expert_linears(const LayerWriter& writer);
 // The routing weights of rows: what the router makes of them, for the experts that a route gives.
 TensorId write_gate(LayerWriter& writer, TensorId x, std::int32_t route);
 
+// ExpertBuffers::kOneHot. Masks [tokens, places]: of a token's group `places` rows of the buffers.
+struct OneHotMasks {
+  TensorId places = kNoTensor, weights = kNoTensor;
+};
+// `weights`: the routing weights of each token, [tokens, k].
+OneHotMasks write_masks(LayerWriter& writer, TensorId weights, std::int64_t places);
+// Rows of tokens into so many `results` of buffers, or those of buffers into one for each token: 2 x tokens x
+// places x columns FLOPs.
+TensorId write_masked(LayerWriter& writer, TensorId mask, TensorId rows, std::int64_t results);
+
 // Feed-forward part of one layer: x -> x + mlp(norm(x)), dense or mixture of experts.
 TensorId write_dense_mlp(LayerWriter& writer, TensorId x);
 // Both of the same x, with a dense MLP: x -> x + attention(norm(x)) + mlp(norm(x)), of one norm or two

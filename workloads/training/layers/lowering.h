@@ -119,8 +119,19 @@ struct ExpertGroups {
 // `devices`: of a node.
 ExpertGroups expert_groups(const TrainingPlan& plan, const Experts& experts, int devices);
 
-// Most copies that one expert takes of the tokens of one rank: the plan's capacity times the mean, rounded up
-// (Fedus et al., Switch Transformer, equation 3); 0: no limit.
-int capacity_of(const TrainingPlan& plan, const Experts& experts, std::int64_t tokens);
+// Most copies that one expert takes of a group of one rank's tokens: the plan's capacity times the mean of
+// the group, rounded up (Fedus et al., Switch Transformer, equation 3). The group is all of a microbatch, or
+// what the rank has of each of its `sequences`.
+struct ExpertCapacity {
+  int rows = 0;  // 0: no limit
+  int groups = 1;
+  std::int64_t of_rank() const { return std::int64_t{rows} * groups; }
+};
+ExpertCapacity capacity_of(const TrainingPlan& plan, const Experts& experts, std::int64_t tokens,
+                           std::int64_t sequences);
+
+// Ops of ExpertBuffers::kOneHot: the pass that writes a layer's masks, the products with them.
+bool writes_masks(const Op& op);
+bool multiplies_mask(const Op& op);
 
 }  // namespace moebius

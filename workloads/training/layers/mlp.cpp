@@ -16,6 +16,8 @@ struct MoeContext {
   std::int64_t gathered = 0;       // and those that came to all who share its experts
   std::int64_t rows = 0;           // copies by expert of the busiest rank
   int local_experts = 0;
+  std::int64_t places = 0;  // one-hot: rows of the buffers that a token's group fills, for all experts
+  std::int64_t filled = 0;  // and those of all groups of this rank
 };
 
 MoeContext context_of(FragmentBuilder& builder, const RoutePtr& route, const RoutePtr& gathered) {
@@ -26,34 +28,46 @@ MoeContext context_of(FragmentBuilder& builder, const RoutePtr& route, const Rou
   moe.gathered = experts->max_received_tokens();
   moe.rows = experts->max_rows_of_rank();
   moe.local_experts = experts->experts_per_rank();
+  moe.places = std::int64_t{route->spec().capacity} * route->spec().experts;
+  moe.filled = moe.places * route->spec().capacity_groups;
   return moe;
+}
+
+bool uses_masks(const TrainingPlan& plan) {
+  return plan.expert_buffers == ExpertBuffers::kOneHot;
 }
 
 // Rows of several experts that travel one by one are sorted twice: for their ranks before they travel, and
 // there by expert. Low-latency kernels put each row where its expert reads it, and sum up what comes back
-// (DeepEP, internode_ll.cu).
+// (DeepEP, internode_ll.cu). What masks put into buffers is sorted where it arrives alone.
 int routing_kernels(const LayerWriter& writer, const MoeContext& moe) {
   const TrainingPlan& plan = writer.plan();
+  if (uses_masks(plan)) return moe.local_experts > 1 ? 0 : kWithinExchange;
   if (plan.exchange == Algorithm::kDirect) return kWithinExchange;
   if (plan.separate_routing) return moe.local_experts > 1 ? kSortedTwice : kSeparateKernels;
   return plan.exchange == Algorithm::kLibrary && moe.local_experts > 1 ? kSortedTwiceFused : 0;
 }
 
 struct Received {
-  TensorId tokens, weights;
+  TensorId tokens, weights;  // no weights: they stay where the tokens came from
 };
 
-// A token's row travels with its routing weights, FP32 each.
+// A token's row travels with its routing weights, FP32 each, where it has some.
 Received write_dispatch(LayerWriter& writer, TensorId x, TensorId weights, const MoeContext& moe) {
   const TrainingPlan& plan = writer.plan();
   const Model& model = writer.model();
   const TensorId payload = writer.quantised(x, plan.dispatch, false);
   FragmentBuilder& builder = writer.builder();
-  const Received received{
-      builder.transient(moe.received, model.hidden, plan.dispatch, Role::kExperts),
-      builder.transient(moe.received, model.experts.active, DType::kFp32, Role::kExperts)};
+  const TensorId tokens = builder.transient(moe.received, model.hidden, plan.dispatch, Role::kExperts);
   Op op = dispatch_op(writer, writer.rows(x), moe.route_index);
   op.match = builder.next_match();
+  if (weights == kNoTensor) {
+    op.payload = {model.hidden * element_bytes(plan.dispatch)};
+    writer.emit(op, {payload}, {tokens});
+    return {tokens, kNoTensor};
+  }
+  const Received received{
+      tokens, builder.transient(moe.received, model.experts.active, DType::kFp32, Role::kExperts)};
   writer.emit(op, {payload, weights}, {received.tokens, received.weights});
   return received;
 }
@@ -93,43 +107,66 @@ TensorId write_grouped(LayerWriter& writer, TensorId x, const Linear& linear, co
 
 // What the library's all-to-all brought, a row with one weight for each expert of a token that stands here,
 // is put together behind its way back; ranks that share experts gather it and sum it up as it came
-// (Megatron-Core, moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher).
+// (Megatron-Core, moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher). So are full buffers.
+bool sends_copies(const TrainingPlan& plan) {
+  return plan.exchange == Algorithm::kLibrary || plan.fills_buffers();
+}
+
 double rows_of_token(const LayerWriter& writer, const MoeContext& moe) {
-  if (writer.plan().exchange != Algorithm::kLibrary) return 1;
+  if (!sends_copies(writer.plan()) || uses_masks(writer.plan())) return 1;
   return share(static_cast<double>(moe.copies), static_cast<double>(moe.received));
 }
 
-TensorId write_experts(LayerWriter& writer, const Received& dispatched, const MoeContext& moe) {
+// Copies by expert, with the weight of each.
+Received write_permute(LayerWriter& writer, const Received& received, const MoeContext& moe) {
   const Model& model = writer.model();
-  const double rows = rows_of_token(writer, moe);
-  const bool one_weight = writer.plan().exchange == Algorithm::kLibrary;
-  const Received received{writer.enter_experts(dispatched.tokens, rows),
-                          writer.enter_experts(dispatched.weights,
-                                               one_weight ? rows / model.experts.active : rows)};
   FragmentBuilder& builder = writer.builder();
-  const TensorId copies =
-      builder.transient(moe.rows, model.hidden, builder.tensor(received.tokens).dtype, Role::kExperts);
-  const TensorId row_weights = builder.transient(moe.rows, 1, DType::kFp32, Role::kExperts);
+  const DType dtype = builder.tensor(received.tokens).dtype;
+  std::vector<TensorId> inputs{received.tokens},
+      outputs{builder.transient(moe.rows, model.hidden, dtype, Role::kExperts)};
+  if (received.weights != kNoTensor) {
+    inputs.push_back(received.weights);
+    outputs.push_back(builder.transient(moe.rows, 1, DType::kFp32, Role::kExperts));
+  }
   writer.emit({.kind = OpKind::kPermute,
-               .dtype = builder.tensor(received.tokens).dtype,
+               .dtype = dtype,
                .role = Role::kExperts,
                .route = moe.experts_route,
                .shape = {.m = moe.rows,
                          .n = model.hidden,
                          .k = model.experts.active,
                          .heads = routing_kernels(writer, moe)}},
-              {received.tokens, received.weights}, {copies, row_weights});
-  const ExpertLinears linears = expert_linears(writer);
-  const TensorId up = write_grouped(writer, copies, linears.up, moe);
-  const TensorId active = writer.activation(up, model.experts.width / writer.plan().expert_tp, row_weights);
-  const TensorId down = write_grouped(writer, active, linears.down, moe);
-  const TensorId tokens = builder.transient(moe.gathered, model.hidden, DType::kBf16, Role::kExperts);
+              inputs, outputs);
+  return {outputs[0], received.weights != kNoTensor ? outputs[1] : kNoTensor};
+}
+
+TensorId write_unpermute(LayerWriter& writer, TensorId rows, const MoeContext& moe) {
+  const std::int64_t h = writer.model().hidden;
+  const TensorId tokens = writer.builder().transient(moe.gathered, h, DType::kBf16, Role::kExperts);
   writer.emit({.kind = OpKind::kUnpermute,
                .role = Role::kExperts,
                .route = moe.experts_route,
-               .shape = {.m = moe.rows, .n = model.hidden, .heads = routing_kernels(writer, moe)}},
-              {down}, {tokens});
-  return writer.leave_experts(tokens, rows);
+               .shape = {.m = moe.rows, .n = h, .heads = routing_kernels(writer, moe)}},
+              {rows}, {tokens});
+  return tokens;
+}
+
+// Buffers that masks filled on the only rank that has experts are already by expert.
+TensorId write_experts(LayerWriter& writer, const Received& dispatched, const MoeContext& moe) {
+  const Model& model = writer.model();
+  const double rows = rows_of_token(writer, moe);
+  const double weights = sends_copies(writer.plan()) ? rows / model.experts.active : rows;
+  Received received{writer.enter_experts(dispatched.tokens, rows), kNoTensor};
+  if (dispatched.weights != kNoTensor)
+    received.weights = writer.enter_experts(dispatched.weights, weights);
+  const bool sorts = !uses_masks(writer.plan()) || writer.plan().ep > 1;
+  const Received copies = sorts ? write_permute(writer, received, moe) : received;
+  const ExpertLinears linears = expert_linears(writer);
+  const TensorId up = write_grouped(writer, copies.tokens, linears.up, moe);
+  const TensorId active =
+      writer.activation(up, model.experts.width / writer.plan().expert_tp, copies.weights);
+  const TensorId down = write_grouped(writer, active, linears.down, moe);
+  return writer.leave_experts(sorts ? write_unpermute(writer, down, moe) : down, rows);
 }
 
 TensorId write_combine(LayerWriter& writer, TensorId tokens, std::int64_t m, const MoeContext& moe) {
@@ -259,6 +296,28 @@ TensorId write_dense_mlp(LayerWriter& writer, TensorId x) {
   return writer.add_block(x, result);
 }
 
+namespace {
+
+// What the routed experts give for this rank's tokens, and what is still to be done with it.
+struct Routed {
+  TensorId rows;
+  OneHotMasks masks;
+};
+
+Routed write_routed(LayerWriter& writer, TensorId x, TensorId weights, const MoeContext& moe) {
+  if (!uses_masks(writer.plan())) {
+    const TensorId tokens = write_experts(writer, write_dispatch(writer, x, weights, moe), moe);
+    return {write_combine(writer, tokens, writer.rows(x), moe), {}};
+  }
+  const OneHotMasks masks = write_masks(writer, weights, moe.places);
+  const TensorId buffers = write_masked(writer, masks.places, x, moe.filled);
+  if (writer.plan().ep == 1) return {write_experts(writer, {buffers, kNoTensor}, moe), masks};
+  const TensorId rows = write_experts(writer, write_dispatch(writer, buffers, kNoTensor, moe), moe);
+  return {write_combine(writer, rows, moe.filled, moe), masks};
+}
+
+}  // namespace
+
 // The shared experts run while combine is under way, what they read is gathered while dispatch is; in the
 // reverse pass they run while combine's gradient is dispatched.
 TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const RoutePtr& gathered,
@@ -267,12 +326,16 @@ TensorId write_moe(LayerWriter& writer, TensorId x, const RoutePtr& route, const
   const MoeContext moe = context_of(writer.builder(), route, gathered);
   const TensorId normed = writer.norm(x, Role::kMlpNorm);
   const TensorId weights = write_gate(writer, normed, moe.route_index);
-  const Received received = write_dispatch(writer, normed, weights, moe);
-  const TensorId tokens = write_experts(writer, received, moe);
-  TensorId result = write_combine(writer, tokens, writer.rows(x), moe);
+  const Routed routed = write_routed(writer, normed, weights, moe);
+  TensorId shared = kNoTensor;
   if (model.experts.shared_width > 0)
-    result = writer.add(result, whole_shared ? write_shared_experts(writer, normed, Cut::kNone)
-                                             : write_cut_shared_experts(writer, normed));
+    shared = whole_shared ? write_shared_experts(writer, normed, Cut::kNone)
+                          : write_cut_shared_experts(writer, normed);
+  const OneHotMasks& masks = routed.masks;
+  TensorId result = routed.rows;
+  if (masks.weights != kNoTensor)
+    result = write_masked(writer, masks.weights, result, writer.rows(x));
+  if (shared != kNoTensor) result = writer.add(result, shared);
   writer.end_recompute();
   return writer.add_block(x, result);
 }

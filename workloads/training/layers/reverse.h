@@ -59,6 +59,8 @@ class Reverse {
   void reverse_gate(const Op& op);
   void reverse_permute(const Op& op);
   void reverse_unpermute(const Op& op);
+  void reverse_masked(const Op& op);
+  void reverse_masks(const Op& op);
   void reverse_embedding(const Op& op);
   void reverse_mla_keys(const Op& op);
   void reverse_split(const Op& op);

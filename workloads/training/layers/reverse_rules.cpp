@@ -12,7 +12,7 @@ void Reverse::reverse(const Op& op) {
   switch (op.kind) {
     case OpKind::kGemm:
     case OpKind::kGroupedGemm:
-      return reverse_gemm(op);
+      return multiplies_mask(op) ? reverse_masked(op) : reverse_gemm(op);
     case OpKind::kNorm:
       return reverse_norm(op);
     case OpKind::kRowMeans:
@@ -32,7 +32,7 @@ void Reverse::reverse(const Op& op) {
     case OpKind::kMlaKeys:
       return reverse_mla_keys(op);
     case OpKind::kSplit:
-      return reverse_split(op);
+      return writes_masks(op) ? reverse_masks(op) : reverse_split(op);
     case OpKind::kConcat:
       return reverse_concat(op);
     case OpKind::kRotary:
@@ -129,16 +129,18 @@ void Reverse::reverse_gemm(const Op& op) {
 
 // Where ops [first, last) that run again end. A checkpoint that stops early does so when it has all that the
 // reverse pass reads: of the end of a dense layer nothing, neither of the sum with the stream nor of the last
-// product, whose operand was kept before it ran. Rows of experts are weighed, for which theirs are read.
+// product, whose operand was kept before it ran. Rows of experts are weighed, for which theirs are read, and
+// so are those that a mask weighs, but not what they add up to.
 std::int32_t Reverse::end_again(std::int32_t first, std::int32_t last) const {
   TensorId read = kNoTensor;  // by the reverse rule of a product that was left out
   for (; plan().recompute_stops && last > first; --last) {
     const Op& op = fragment().ops[last - 1];
     const bool sums = op.kind == OpKind::kAllReduce || op.kind == OpKind::kReduceScatter ||
                       (op.kind == OpKind::kAdd && op.shape.k == 0);
+    const bool masked = multiplies_mask(op);
     const bool ends = op.role == Role::kDown && (op.kind == OpKind::kGemm || op.kind == OpKind::kSplit);
-    if ((!sums && !ends) || out(op, 0) == read) break;
-    if (op.kind == OpKind::kGemm) read = in(op, 0);
+    if ((!sums && !ends && !masked) || out(op, 0) == read) break;
+    if (op.kind == OpKind::kGemm) read = in(op, masked ? 1 : 0);
   }
   return last;
 }
@@ -190,13 +192,15 @@ void Reverse::reverse_gate(const Op& op) {
   add_gradient(in(op, 0), dlogits);
 }
 
+// Rows, and their weights where they have some.
 void Reverse::reverse_permute(const Op& op) {
-  const TensorId dtokens = fresh_gradient(in(op, 0)), dweights = fresh_gradient(in(op, 1));
+  std::vector<TensorId> inputs, outputs;
+  for (int i = 0; i < op.num_outputs; ++i) inputs.push_back(gradient(out(op, i)));
+  for (int i = 0; i < op.num_inputs; ++i) outputs.push_back(fresh_gradient(in(op, i)));
   Op back = like(op, OpKind::kPermuteGrad);
   back.dtype = DType::kBf16;
-  emit(back, {gradient(out(op, 0)), gradient(out(op, 1))}, {dtokens, dweights});
-  add_gradient(in(op, 0), dtokens);
-  add_gradient(in(op, 1), dweights);
+  emit(back, inputs, outputs);
+  for (int i = 0; i < op.num_inputs; ++i) add_gradient(in(op, i), outputs[i]);
 }
 
 void Reverse::reverse_unpermute(const Op& op) {

@@ -170,6 +170,7 @@ class StageWriter {
   RoutePtr route(int layer, int gathered = 1) {
     const Experts& experts = model().experts;
     const ExpertGroups groups = expert_groups(plan(), experts, input_.ranks_per_node);
+    const ExpertCapacity capacity = capacity_of(plan(), experts, tokens(), input_.workload->micro_batch);
     return routes_.get({.seed = input_.workload->seed,
                         .step = stage_.step,
                         .microbatch = stage_.microbatch,
@@ -182,7 +183,9 @@ class StageWriter {
                         .groups = groups.all,
                         .active_groups = groups.active,
                         .tokens = static_cast<int>(tokens()),
-                        .capacity = capacity_of(plan(), experts, tokens()),
+                        .capacity = capacity.rows,
+                        .capacity_groups = capacity.groups,
+                        .filled = plan().fills_buffers(),
                         .gathered = gathered});
   }
 
@@ -354,12 +357,6 @@ void cut_message(Op& send, const TrainingPlan& plan, int member) {
   if (plan.message_parts() == 1) return;
   send.shape.k = plan.message_parts();
   send.shape.kv = member * send.shape.m;
-}
-
-int capacity_of(const TrainingPlan& plan, const Experts& experts, std::int64_t tokens) {
-  constexpr double kRounding = 1e-12;  // 100 x 1.1 are 110
-  const double mean = static_cast<double>(tokens * experts.active) / experts.routed;
-  return static_cast<int>(std::ceil(mean * plan.capacity * (1 - kRounding)));
 }
 
 RoutePtr RouteCache::get(RouteSpec spec) {
