@@ -87,6 +87,7 @@ void read_attention(Reader& reader, Model& model, bool empty) {
       size_of(reader, "full_attention_every", {0, kMaxLayers}, model.full_attention_every);
   model.kv_share = size_of(reader, "kv_share", {1, kMaxLayers}, model.kv_share);
   model.rotary_dim = size_of(reader, "rotary_dim", {0, kMaxHeadDim}, model.rotary_dim);
+  model.no_rotary_every = size_of(reader, "no_rotary_every", {0, kMaxLayers}, model.no_rotary_every);
   model.output_gate = reader.boolean("output_gate", model.output_gate);
   if (reader.has("delta")) model.delta = read_delta(reader.object("delta"), model.delta);
 }

@@ -89,9 +89,28 @@ void read_scaling(Keys& keys, const Frame& frame, Constants& constants) {
   constants.rotary.low = -2, constants.rotary.high = -1;  // every pair is stretched
 }
 
+// What changes results and no run computes. Multipliers are Granite's; Gemma's embedding is scaled and its
+// norms multiply by 1 + weight, which its file does not say.
+std::string other_arithmetic(Keys& keys) {
+  if (keys.text("model_type", "").starts_with("gemma"))
+    return "embeddings times the root of hidden_size, and norms of 1 + weight";
+  for (const auto key : {"embedding_multiplier", "residual_multiplier", "logits_scaling"}) {
+    const double multiplier = keys.number(key, kSmall, 1);
+    if (multiplier != 1) return fmt::format("{} {}", key, multiplier);
+  }
+  if (keys.has("attention_multiplier"))
+    return fmt::format("attention_multiplier {}", keys.number("attention_multiplier", kSmall, 1));
+  for (const auto key : {"hidden_act", "hidden_activation"}) {
+    const std::string activation = keys.text(key, "silu");
+    if (activation != "silu" && activation != "swish") return fmt::format("{} \"{}\"", key, activation);
+  }
+  return "";
+}
+
 Constants read(Keys keys) {
   if (!keys.has("hidden_size") && keys.has("text_config")) return read(*keys.object("text_config"));
   Constants constants;
+  constants.unsupported = other_arithmetic(keys);
   constants.norm_epsilon = keys.number("rms_norm_eps", {0, 1}, constants.norm_epsilon);
   constants.rotary.base = keys.number("rope_theta", kBase, constants.rotary.base);
   Frame frame;

@@ -33,8 +33,9 @@ struct Constants {
 };
 
 // Of a Hugging Face configuration (config.json); what it does not say is as above. input_error for values
-// that are no numbers or out of range. Scalings other than "linear" and "yarn" are `unsupported`; how much of
-// a head turns is the model's (Model::rotary_dim).
+// that are no numbers or out of range. Scalings other than "linear" and "yarn" are `unsupported`, and so are
+// multipliers (Granite), Gemma's embedding and norms, and activations other than SiLU; how much of a head
+// turns is the model's (Model::rotary_dim).
 Constants constants_from_hf_config(const Document& config);
 
 }  // namespace moebius

@@ -13,13 +13,13 @@ namespace {
 // A field as inconsistency() names it, and the keys that families read it from, the usual one first.
 struct FieldKeys {
   std::string_view field;
-  std::array<std::string_view, 7> keys;
+  std::array<std::string_view, 9> keys;
 };
 
 constexpr FieldKeys kFields[] = {
     {"heads", {"num_attention_heads", "n_heads", "n_head"}},
-    {"kv_heads", {"num_key_value_heads", "kv_n_heads", "num_kv_heads"}},
-    {"head_dim", {"head_dim", "attention_head_dim"}},
+    {"kv_heads", {"num_key_value_heads", "kv_n_heads", "num_kv_heads", "multi_query_group_num"}},
+    {"head_dim", {"head_dim", "attention_head_dim", "kv_channels"}},
     {"rotary_dim", {"partial_rotary_factor", "rotary_dim", "rotary_pct"}},
     {"sliding_window", {"sliding_window"}},
     {"attention_chunk", {"attention_chunk_size"}},
@@ -34,17 +34,21 @@ constexpr FieldKeys kFields[] = {
     {"delta", {"linear_num_key_heads"}},
     {"delta/key_heads", {"linear_num_key_heads"}},
     {"delta/value_heads", {"linear_num_value_heads"}},
-    {"experts/active", {"num_experts_per_tok", "experts_per_token", "moe_k", "moe_topk", "moe_top_k"}},
+    {"experts/active",
+     {"num_experts_per_tok", "experts_per_token", "moe_k", "moe_topk", "moe_top_k", "num_experts_per_token"}},
     {"experts/width", {"moe_intermediate_size", "intermediate_size", "ffn_hidden_size"}},
     {"experts/groups", {"n_group"}},
     {"experts/active_groups", {"topk_group"}},
     {"experts/shared_width",
      {"shared_expert_intermediate_size", "n_shared_experts", "num_shared_experts", "moe_num_shared_experts",
-      "num_shared_expert"}},
+      "num_shared_expert", "shared_intermediate_size"}},
     {"first_dense",
      {"first_k_dense_replace", "mlp_only_layers", "moe_layer_start_index", "moe_layer_interval",
-      "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_num_skipped"}},
-    {"dense_width", {"intermediate_size", "intermediate_size_mlp", "n_inner", "ffn_hidden_size"}},
+      "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_num_skipped", "moe_layer_frequency",
+      "expert_layer_offset"}},
+    {"dense_width",
+     {"intermediate_size", "intermediate_size_mlp", "n_inner", "ffn_hidden_size",
+      "shared_intermediate_size"}},
 };
 
 const FieldKeys* find_field(std::string_view field) {

@@ -86,10 +86,9 @@ void all_heads_norm(HfKeys& keys, Model& model) {
 
 void gate_score(HfKeys& keys, Model& model, std::string_view key, GateScore otherwise) {
   const std::string name = keys.text_or(key, "");
-  model.experts.score = name == "softmax"   ? GateScore::kSoftmax
-                        : name == "sigmoid" ? GateScore::kSigmoid
-                                            : otherwise;
-  if (!name.empty() && name != "softmax" && name != "sigmoid") {
+  const bool sigmoid = name == "sigmoid" || name == "noaux_tc";
+  model.experts.score = name == "softmax" ? GateScore::kSoftmax : sigmoid ? GateScore::kSigmoid : otherwise;
+  if (!name.empty() && name != "softmax" && !sigmoid) {
     model.unsupported = fmt::format("gate scores by \"{}\"", name);
   }
 }
@@ -99,6 +98,17 @@ void rotary_part(HfKeys& keys, Model& model, double family) {
   if (keys.has("rope_parameters"))
     share = keys.object("rope_parameters").number_or("partial_rotary_factor", share);
   if (share < 1) model.rotary_dim = static_cast<int>(std::lround(share * model.head_dim));
+}
+
+void width_of_experts(HfKeys& keys, Model& model) {
+  model.experts.width = keys.size("intermediate_size", kMaxWidth);
+  model.dense_width = 0;
+}
+
+void local_experts(HfKeys& keys, Model& model) {
+  model.experts.routed = keys.size("num_local_experts", kMaxExperts);
+  model.experts.active = keys.size({"num_experts_per_tok", "experts_per_token"}, kMaxExperts);
+  width_of_experts(keys, model);
 }
 
 void shared_experts(Model& model, int shared) {

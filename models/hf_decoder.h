@@ -34,7 +34,8 @@ void upper_windows(HfKeys& keys, Model& model);
 QkNorm head_norm(HfKeys& keys);
 void all_heads_norm(HfKeys& keys, Model& model);
 
-// What `key` says; scores that a Model cannot say make it unsupported.
+// What `key` says; scores that a Model cannot say make it unsupported. dots.llm1 writes "noaux_tc" for the
+// sigmoid, after DeepSeek-V3's routing without an auxiliary loss.
 void gate_score(HfKeys& keys, Model& model, std::string_view key, GateScore otherwise);
 
 // Of each head so much turns, which newer configurations say among rope_parameters.
@@ -42,6 +43,10 @@ void rotary_part(HfKeys& keys, Model& model, double family);
 
 // Shared experts of the routed width, as the DeepSeek line counts them.
 void shared_experts(Model& model, int shared);
+
+// All layers have experts, whose width stands where others have that of dense layers.
+void width_of_experts(HfKeys& keys, Model& model);
+void local_experts(HfKeys& keys, Model& model);  // Mixtral's keys, width_of_experts() among them
 
 // What the family's own configuration class says when the file leaves the key out.
 struct ExpertDefaults {

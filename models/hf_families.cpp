@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "models/architecture_reader.h"
 #include "models/hf_decoder.h"
 #include "models/hf_dense.h"
 #include "models/hf_ernie.h"
+#include "models/hf_glm.h"
+#include "models/hf_granite.h"
+#include "models/hf_grok.h"
 #include "models/hf_ling.h"
 #include "models/hf_parallel.h"
+#include "models/hf_post_norms.h"
+#include "models/hf_qwen.h"
+#include "models/hf_recurrent.h"
 
 namespace moebius {
 namespace {
@@ -28,18 +33,6 @@ Model mistral(HfKeys& keys) {
   Model model = attention_decoder(keys, {.kv_heads = 8});
   sliding_window(keys, model, 4096);
   return model;
-}
-
-// All layers have experts, whose width stands where others have that of dense layers.
-void width_of_experts(HfKeys& keys, Model& model) {
-  model.experts.width = keys.size("intermediate_size", kMaxWidth);
-  model.dense_width = 0;
-}
-
-void local_experts(HfKeys& keys, Model& model) {
-  model.experts.routed = keys.size("num_local_experts", kMaxExperts);
-  model.experts.active = keys.size({"num_experts_per_tok", "experts_per_token"}, kMaxExperts);
-  width_of_experts(keys, model);
 }
 
 Model mixtral(HfKeys& keys) {
@@ -109,83 +102,6 @@ Model glm4_moe(HfKeys& keys) {
   model.qk_norm = head_norm(keys);
   rotary_part(keys, model, 0.5);
   deepseek_experts(keys, model, {.first_dense = 1});
-  return model;
-}
-
-Model biased_qwen(HfKeys& keys, const HeadDefaults& family) {
-  Model model = decoder(keys);
-  grouped_attention(keys, model, family);
-  model.biases = Biases::kQkv;
-  upper_windows(keys, model);
-  return model;
-}
-
-Model qwen2(HfKeys& keys) {
-  return biased_qwen(keys, {.kv_heads = 32});
-}
-
-Model normed_qwen(HfKeys& keys, const HeadDefaults& family) {
-  Model model = attention_decoder(keys, family);
-  model.qk_norm = QkNorm::kPerHead;
-  upper_windows(keys, model);
-  return model;
-}
-
-Model qwen3(HfKeys& keys) {
-  return normed_qwen(keys, {.kv_heads = 32, .head_dim = 128});
-}
-
-// Experts in every decoder_sparse_step-th layer, but not in those of mlp_only_layers (which must lead).
-// Shared experts of the family have a gate (transformers, modeling_qwen2_moe.py: shared_expert_gate);
-// `shared`: their width when the file leaves it out.
-void qwen_experts(HfKeys& keys, Model& model, int shared) {
-  Experts& experts = model.experts;
-  experts.routed = keys.size("num_experts", kMaxExperts);
-  experts.active = keys.size("num_experts_per_tok", kMaxExperts);
-  experts.width = keys.size("moe_intermediate_size", kMaxWidth);
-  if (!keys.missing("shared_expert_intermediate_size")) shared = 0;
-  experts.shared_width = keys.size_or("shared_expert_intermediate_size", kMaxWidth, shared);
-  experts.shared = experts.shared_width > 0 ? 1 : 0;
-  experts.shared_gate = experts.shared > 0;
-  model.moe_step = std::max(1, keys.size_or("decoder_sparse_step", kMaxLayers, 1));
-  model.first_dense = model.moe_step - 1;
-  const std::vector<int> dense = keys.sizes("mlp_only_layers", kMaxLayers);
-  for (int i = 0; i < static_cast<int>(dense.size()); ++i) {
-    if (dense[i] != i) model.unsupported = "dense layers between layers with experts (mlp_only_layers)";
-  }
-  while (model.first_dense < static_cast<int>(dense.size())) model.first_dense += model.moe_step;
-  if (model.moe_step == 1 && model.first_dense == 0) model.dense_width = 0;
-}
-
-// Which layers have windows without layer_types differs between versions of its configuration class.
-Model qwen2_moe(HfKeys& keys) {
-  Model model = biased_qwen(keys, {.kv_heads = 16});
-  if (model.sliding_window > 0 && !keys.has("layer_types"))
-    model.unsupported = "sliding windows in some layers only";
-  if (!keys.flag_or("qkv_bias", true)) model.biases = Biases::kNone;
-  qwen_experts(keys, model, 5632);
-  return model;
-}
-
-Model qwen3_moe(HfKeys& keys) {
-  Model model = normed_qwen(keys, {.kv_heads = 4});
-  qwen_experts(keys, model, 0);
-  return model;
-}
-
-// Three of four layers are gated delta networks.
-Model qwen3_next(HfKeys& keys) {
-  Model model = normed_qwen(keys, {.kv_heads = 2, .head_dim = 256});
-  qwen_experts(keys, model, 512);
-  model.full_attention_every = keys.size_or("full_attention_interval", kMaxLayers, 4);
-  model.output_gate = keys.flag_or("attn_output_gate", true);
-  model.delta = {.key_heads = keys.size("linear_num_key_heads", kMaxHeads),
-                 .value_heads = keys.size("linear_num_value_heads", kMaxHeads),
-                 .key_dim = keys.size("linear_key_head_dim", kMaxHeadDim),
-                 .value_dim = keys.size("linear_value_head_dim", kMaxHeadDim),
-                 .convolution = keys.size_or("linear_conv_kernel_dim", kMaxConvolution, 4)};
-  rotary_part(keys, model, 0.25);
-  model.mtp_layers = keys.size_or("mtp_num_hidden_layers", 100, 0);
   return model;
 }
 
@@ -269,12 +185,6 @@ Model minimax_m2(HfKeys& keys) {
   return model;
 }
 
-Model minimax(HfKeys& keys) {
-  Model model = mixtral(keys);
-  model.unsupported = "linear attention: most layers are lightning attention";
-  return model;
-}
-
 Model gpt2(HfKeys& keys) {
   Model model;
   model.layers = keys.size("n_layer", kMaxLayers);
@@ -308,6 +218,24 @@ Model dbrx(HfKeys& keys) {
   return model;
 }
 
+// Where a dense MLP as wide as the stream stands beside attention and experts, these read the layer's input
+// (modeling_arctic.py: parallel_attn_mlp_res). Counted as a shared expert, without its norm.
+Model arctic(HfKeys& keys) {
+  Model model = attention_decoder(keys);
+  Experts& experts = model.experts;
+  experts.routed = keys.size("num_local_experts", kMaxExperts);
+  experts.active = keys.size("num_experts_per_tok", kMaxExperts);
+  experts.width = model.dense_width = keys.size("intermediate_size", kMaxWidth);
+  model.moe_step = keys.size_or("moe_layer_frequency", kMaxLayers, 2, 1);
+  model.first_dense = model.moe_step - 1;
+  if (model.moe_step == 1) model.dense_width = 0;
+  if (!keys.flag_or("parallel_attn_mlp_res", false)) return model;
+  experts.shared = 1;
+  experts.shared_width = model.hidden;
+  model.unsupported = "experts beside attention and a dense MLP of their own (parallel_attn_mlp_res)";
+  return model;
+}
+
 // The first DeepSeek with experts, and dots.llm1, have grouped heads.
 Model deepseek(HfKeys& keys) {
   Model model = attention_decoder(keys);
@@ -323,10 +251,17 @@ Model dots1(HfKeys& keys) {
 }
 
 constexpr HfFamily kFamilies[] = {
+    {"apertus", apertus},
+    {"arctic", arctic},
+    {"baichuan", baichuan},
+    {"bailing_hybrid", bailing_linear},
     {"bailing_moe", bailing_moe},
+    {"bailing_moe_linear", bailing_linear},
     {"bailing_moe_v2", bailing_moe_v2},
     {"bloom", bloom},
+    {"chatglm", chatglm},
     {"cohere", cohere},
+    {"cohere2", cohere2},
     {"dbrx", dbrx},
     {"deepseek", deepseek},
     {"deepseek_v2", deepseek_v2},
@@ -336,27 +271,46 @@ constexpr HfFamily kFamilies[] = {
     {"dots1", dots1},
     {"ernie4_5", ernie4_5},
     {"ernie4_5_moe", ernie4_5_moe},
+    {"exaone4", exaone4},
     {"falcon", falcon},
+    {"gemma", gemma1},
     {"gemma2", gemma2},
     {"gemma3_text", gemma3},
+    {"git", grok2},  // as xai-org/grok-2 has it
+    {"glm", glm},
+    {"glm4", glm4},
     {"glm4_moe", glm4_moe, Fp8Scales::kTensor},
     {"glm_moe_dsa", glm_moe_dsa},
     {"gpt2", gpt2},
     {"gpt_neox", gpt_neox},
     {"gpt_oss", gpt_oss},
     {"gptj", gptj},
+    {"granite", granite},
+    {"granitemoe", granitemoe},
+    {"granitemoehybrid", granitemoehybrid},
+    {"granitemoeshared", granitemoeshared},
+    {"grok-1", grok1},
     {"hunyuan", hunyuan},
     {"hunyuan_v1_dense", hunyuan},
     {"hunyuan_v1_moe", hunyuan},
+    {"internlm2", internlm2},
+    {"internlm3", internlm3},
+    {"jamba", jamba},
     {"kimi_k2", deepseek_v3},
+    {"kimi_linear", kimi_linear},
     {"llama", llama},
     {"llama4_text", llama4, Fp8Scales::kTensor},
-    {"minimax", minimax},
-    {"minimax_m1", minimax},
+    {"mimo", mimo},
+    {"mimo_v2_flash", mimo_v2},
+    {"minimax", lightning_minimax},
+    {"minimax_m1", lightning_minimax},
     {"minimax_m2", minimax_m2},
-    {"minimax_text_01", minimax},
+    {"minimax_text_01", lightning_minimax},
     {"mistral", mistral},
     {"mixtral", mixtral, Fp8Scales::kTensor},
+    {"nemotron_h", nemotron_h},
+    {"olmo2", olmo2},
+    {"olmo3", olmo3},
     {"olmoe", olmoe},
     {"opt", opt},
     {"phi", phi},
@@ -370,11 +324,14 @@ constexpr HfFamily kFamilies[] = {
     {"qwen2_vl_text", qwen2},
     {"qwen3", qwen3},
     {"qwen3_5_moe_text", qwen3_next},
+    {"qwen3_5_text", qwen3_5},
     {"qwen3_moe", qwen3_moe},
     {"qwen3_next", qwen3_next},
     {"qwen3_vl_moe_text", qwen3_moe},
     {"qwen3_vl_text", qwen3},
     {"seed_oss", seed_oss},
+    {"smollm3", smollm3},
+    {"stablelm", stablelm},
     {"starcoder2", starcoder2},
 };
 

@@ -17,6 +17,10 @@ bool HfKeys::has(std::string_view key) const {
   return found != nullptr && found->kind != Value::Kind::kNull;
 }
 
+bool HfKeys::is_text(std::string_view key) const {
+  return has(key) && value_->find(key)->kind == Value::Kind::kString;
+}
+
 bool HfKeys::read(std::string_view key) {
   if (!has(key)) return false;
   log_->emplace_back(key, reader_.place_of(key));

@@ -21,6 +21,7 @@ class HfKeys {
   bool has(std::string_view key) const;  // present and not null
   // Not even null: what the family's own configuration class says then counts.
   bool missing(std::string_view key) const { return value_->find(key) == nullptr; }
+  bool is_text(std::string_view key) const;  // present, and a string
   // The first of `keys` that is present, or an error that names the first.
   int size(std::initializer_list<std::string_view> keys, double high);
   int size(std::string_view key, double high) { return size({key}, high); }

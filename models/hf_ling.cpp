@@ -32,7 +32,9 @@ Model ling(HfKeys& keys, const ExpertDefaults& family) {
 }  // namespace
 
 Model bailing_moe(HfKeys& keys) {
-  return ling(keys, {.score = GateScore::kSoftmax});
+  Model model = ling(keys, {.score = GateScore::kSoftmax});
+  rotary_part(keys, model, 1);
+  return model;
 }
 
 // The second turns half of each head.

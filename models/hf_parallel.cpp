@@ -1,7 +1,12 @@
 #include "models/hf_parallel.h"
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "models/architecture_reader.h"
 #include "models/hf_decoder.h"
+#include "models/hf_layer_types.h"
 
 namespace moebius {
 namespace {
@@ -34,6 +39,19 @@ Model cohere(HfKeys& keys) {
   model.parallel_block = ParallelBlock::kOneNorm;
   if (keys.flag_or("attention_bias", false)) model.biases = Biases::kQkv;
   if (keys.flag_or("use_qk_norm", false)) model.qk_norm = QkNorm::kPerHead;
+  return model;
+}
+
+// Layers that see all tokens turn neither queries nor keys (modeling_cohere2.py).
+Model cohere2(HfKeys& keys) {
+  Model model = cohere(keys);
+  model.qk_norm = QkNorm::kNone;
+  sliding_window(keys, model, 4096);
+  const int every = keys.size_or("sliding_window_pattern", kMaxLayers, 4, 1);
+  if (model.sliding_window > 0) model.full_attention_every = every;
+  const std::vector<std::string> kinds = layer_types(keys, model);
+  model.no_rotary_every = kinds.empty() ? every : std::max(0, full_attention_period(kinds));
+  model.note = "its norms have no bias, which is counted; the scale of its logits is left out";
   return model;
 }
 
@@ -94,6 +112,20 @@ Model phi(HfKeys& keys) {
   model.parallel_block = ParallelBlock::kOneNorm;
   if (keys.flag_or("qk_layernorm", false)) model.qk_norm = QkNorm::kPerHead;
   rotary_part(keys, model, 0.5);
+  return model;
+}
+
+Model stablelm(HfKeys& keys) {
+  Model model = decoder(keys);
+  grouped_attention(keys, model, {.kv_heads = 32});
+  model.layer_norm = true;
+  if (keys.flag_or("use_qkv_bias", false)) model.biases = Biases::kQkv;
+  if (keys.flag_or("use_parallel_residual", false)) model.parallel_block = ParallelBlock::kOneNorm;
+  rotary_part(keys, model, 0.25);
+  if (!keys.flag_or("qk_layernorm", false)) return model;
+  model.qk_norm = QkNorm::kPerHead;
+  model.note =
+      "its norms of queries and keys have weights for each head, which are counted and computed once";
   return model;
 }
 

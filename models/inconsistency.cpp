@@ -38,6 +38,8 @@ Finding attention(const Model& model) {
       return Inconsistency{"sliding_window", "mla attention has no sliding window"};
     if (model.kv_share > 1)
       return Inconsistency{"kv_share", "layers with mla attention cannot share keys and values"};
+    if (model.no_rotary_every > 0)
+      return Inconsistency{"no_rotary_every", "mla attention turns its rotary columns in all layers"};
     return indexer(model);
   }
   if (model.is_sparse()) return Inconsistency{"indexer", "only mla attention has an indexer"};
@@ -58,6 +60,12 @@ Finding attention(const Model& model) {
   if (model.rotary_dim > model.head_dim || model.rotary_dim % 2 != 0) {
     return Inconsistency{"rotary_dim", fmt::format("rotary_dim {} is not an even part of head_dim {}",
                                                    model.rotary_dim, model.head_dim)};
+  }
+  if (model.no_rotary_every > 0 && model.learned_positions > 0) {
+    return Inconsistency{"no_rotary_every",
+                         fmt::format("no_rotary_every {} takes rotary positions off, where they are learned "
+                                     "(learned_positions {})",
+                                     model.no_rotary_every, model.learned_positions)};
   }
   return {};
 }

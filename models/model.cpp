@@ -189,6 +189,7 @@ int Model::chunk(int layer) const {
 
 bool Model::rotates(int layer) const {
   if (learned_positions > 0) return false;
+  if (no_rotary_every > 0 && (layer + first_layer + 1) % no_rotary_every == 0) return false;
   return attention_chunk == 0 || !has_full_attention(*this, layer);
 }
 

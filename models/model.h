@@ -129,6 +129,8 @@ struct Model {
   int attention_chunk = 0;       // a token sees only its own block of so many tokens (Llama 4); 0: all
   int full_attention_every = 0;  // n: layers n-1, 2n-1, ... have neither window nor chunk, nor are they delta
                                  // networks; 0: all layers have
+  int no_rotary_every = 0;  // n: layers n-1, 2n-1, ... turn neither queries nor keys (NoPE, arXiv 2501.18795:
+                            // Command R7B, SmolLM3); 0: all that have rotary positions do
   DeltaNet delta = {};
   int kv_share = 1;  // so many consecutive layers share one set of keys and values
   Biases biases = Biases::kNone;
@@ -153,8 +155,8 @@ struct Model {
   bool is_parallel() const { return parallel_block != ParallelBlock::kNone; }
   int window(int layer) const;  // sliding window of the layer, 0: none
   int chunk(int layer) const;   // attention chunk of the layer, 0: none
-  // false: its attention turns neither queries nor keys (between Llama 4's chunked layers; where positions
-  // are learned, which are added to the embedding once)
+  // false: its attention turns neither queries nor keys (no_rotary_every; between Llama 4's chunked layers;
+  // where positions are learned, which are added to the embedding once)
   bool rotates(int layer) const;
   bool adds_qkv_bias() const;  // to the fused map of queries, keys and values: latent attention has none
   bool trains_qkv_bias() const;  // the same, and where all maps have biases

@@ -107,6 +107,7 @@ void write_attention(const Model& model, ObjectText& text) {
   text.integer("full_attention_every", model.full_attention_every);
   text.integer("kv_share", model.kv_share);
   text.integer("rotary_dim", model.rotary_dim);
+  text.integer("no_rotary_every", model.no_rotary_every);
   text.flag("output_gate", model.output_gate);
   if (model.delta.given()) text.row("delta", delta_text(model.delta));
 }

@@ -24,7 +24,7 @@ constexpr std::string_view kOneShared[] = {"qwen2_moe"};
 constexpr std::string_view kOfExpertsAlone[] = {"mixtral", "minimax_m2", "olmoe"};
 // Plain ones first; Llama's biases have one more, of the output map, than Qwen2's.
 constexpr std::string_view kUsual[] = {"qwen2",       "llama",     "mistral",  "qwen3", "deepseek_v3",
-                                       "deepseek_v2", "qwen3_moe", "glm4_moe", "olmoe"};
+                                       "deepseek_v2", "qwen3_moe", "glm4_moe", "olmoe", "smollm3"};
 
 std::span<const std::string_view> families_of(WeightNaming naming) {
   switch (naming) {
@@ -73,6 +73,7 @@ void write_attention(const Model& model, ConfigText& text) {
   text.number("rotary_dim", rotated);
   text.number("partial_rotary_factor", static_cast<double>(rotated) / model.head_dim);
   text.number_or_null("sliding_window", model.sliding_window);
+  if (model.no_rotary_every > 0) text.number("no_rope_layer_interval", model.no_rotary_every);
   text.flag("use_qk_norm", model.qk_norm != QkNorm::kNone);
   if (model.qk_norm != QkNorm::kNone)
     text.row("qk_norm_type", model.qk_norm == QkNorm::kPerHead ? "\"per_head\"" : "\"per_layer\"");

@@ -233,6 +233,17 @@ TEST_CASE("heads that positions turn in part: gradients of every parameter agree
   require_gradients(job);
 }
 
+TEST_CASE("layers that positions do not turn: gradients of every parameter agree with finite differences") {
+  TrainingJob job = small_job(small_model(AttentionKind::kGqa));
+  job.model.no_rotary_every = 2;
+  job.model.experts = {};
+  require_gradients(job);
+  job.plan.tp = 2;
+  job.plan.sequence_parallel = true;
+  job.plan.recompute = RecomputePolicy::kFull;
+  require_gradients(job);
+}
+
 // The norm that attention and MLP share gets the gradients of both, on tensor-parallel ranks as one sum.
 TEST_CASE("attention and MLP side by side: gradients of every parameter agree with finite differences") {
   TrainingJob job = small_job(small_model(AttentionKind::kGqa));

@@ -150,7 +150,7 @@ class ReferenceModel {
     }
   }
 
-  Rows grouped_attention(const Rows& x, const std::string& at) const {
+  Rows grouped_attention(const Rows& x, int layer, const std::string& at) const {
     const auto d = static_cast<std::size_t>(model_.head_dim);
     Rows q = linear(x, at + "q_proj.weight"), k = linear(x, at + "k_proj.weight"),
          v = linear(x, at + "v_proj.weight");
@@ -160,8 +160,9 @@ class ReferenceModel {
       norm_heads(k, heads ? d : k[0].size(), at + "k_norm.weight");
     }
     const std::size_t turning = model_.rotary_dim > 0 ? model_.rotary_dim : d;
-    for (int h = 0; h < model_.heads; ++h) rotate(q, h * d, turning, false);
-    for (int h = 0; h < model_.kv_heads; ++h) rotate(k, h * d, turning, false);
+    const bool turns = model_.rotates(layer);
+    for (int h = 0; turns && h < model_.heads; ++h) rotate(q, h * d, turning, false);
+    for (int h = 0; turns && h < model_.kv_heads; ++h) rotate(k, h * d, turning, false);
     Rows out(x.size());
     for (int h = 0; h < model_.heads; ++h) {
       const std::size_t kv = static_cast<std::size_t>(h * model_.kv_heads / model_.heads);
@@ -244,7 +245,7 @@ class ReferenceModel {
     const Rows normed = norm(x, at + "input_layernorm.weight");
     const Rows attention = model_.attention == AttentionKind::kMla
                                ? latent_attention(normed, at + "self_attn.")
-                               : grouped_attention(normed, at + "self_attn.");
+                               : grouped_attention(normed, layer, at + "self_attn.");
     outputs_[name + ".self_attn"] = attention;
     const Rows middle = sum(x, attention);
     // modeling_cohere.py and modeling_gpt_neox.py: the MLP reads what attention does, or its norm does.

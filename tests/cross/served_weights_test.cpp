@@ -129,6 +129,13 @@ TEST_CASE("the same answers: Qwen3's norms of heads and a base of a million and 
   require_reference_answers({qwen, constants, 2});
 }
 
+TEST_CASE("the same answers: every other layer turns neither queries nor keys, as SmolLM3's fourth") {
+  Model model = grouped_model();
+  REQUIRE(model.layers > 1);
+  model.no_rotary_every = 2;
+  for (const int tp : {1, 2}) require_reference_answers({.model = model, .tp = tp});
+}
+
 // A rank has some heads of each row, whose mean square it takes with the others.
 TEST_CASE("the same answers: norms of all heads together, OLMoE's and MiniMax-M2's") {
   Model olmoe = grouped_model();

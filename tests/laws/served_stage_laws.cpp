@@ -143,7 +143,7 @@ TEST_CASE("layers of a stage are of the kinds that they are of in the whole mode
   model.first_dense = 3;
   model.moe_step = 2;
   model.sliding_window = 128;
-  model.full_attention_every = 4;
+  model.full_attention_every = model.no_rotary_every = 4;
   int experts = 0;
   for (int first = 0; first < 12; first += 4) {
     const Model stage = stage_of(model, first, 4);
@@ -151,6 +151,7 @@ TEST_CASE("layers of a stage are of the kinds that they are of in the whole mode
     for (int layer = 0; layer < 4; ++layer) {
       CHECK(stage.is_moe_layer(layer) == model.is_moe_layer(first + layer));
       CHECK(stage.window(layer) == model.window(first + layer));
+      CHECK(stage.rotates(layer) == model.rotates(first + layer));
     }
   }
   CHECK(experts == model.num_moe_layers());

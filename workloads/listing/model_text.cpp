@@ -33,6 +33,11 @@ std::string span_text(const Model& model) {
   return text;
 }
 
+std::string positions_text(const Model& model) {
+  if (model.no_rotary_every == 1) return "turn no queries and keys";
+  return fmt::format("turn queries and keys, but not in one layer of {}", model.no_rotary_every);
+}
+
 // In the unit that suits the whole of its model; "-": it has none.
 std::string counted(double parameters, double total) {
   if (parameters == 0) return "-";
@@ -86,6 +91,7 @@ std::string model_text(const Model& model) {
       {"active parameters", in_unit(active_parameters(model))},
       {"published", published_text(model.published)},
       {"source", fmt::format("{} ({})", model.source, model.status)}};
+  if (model.no_rotary_every > 0) table.push_back({"positions", positions_text(model)});
   if (!model.note.empty()) table.push_back({"note", model.note});
   return text + aligned(table);
 }

@@ -37,6 +37,7 @@ Model module_of(const Model& model) {
   module.mtp_layers = 0;
   if (model.window(model.layers - 1) == 0) module.sliding_window = 0;
   module.full_attention_every = 0;
+  if (module.no_rotary_every > 0) module.no_rotary_every = model.rotates(model.layers - 1) ? 0 : 1;
   module.delta = {};  // an attention layer (Qwen3-Next's mtp)
   return module;
 }

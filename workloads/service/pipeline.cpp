@@ -19,8 +19,9 @@ std::string kind_of(const Job& job) {
   const Model& model = job.scenario.model;
   std::string kind = job.scenario.serving.exits() ? "last:" : "middle:";
   for (int layer = 0; layer < model.layers; ++layer)
-    kind += fmt::format("{}{},{},{};", model.is_moe_layer(layer) ? 'e' : 'd',
-                        model.is_delta_layer(layer) ? "n" : "", model.window(layer), model.chunk(layer));
+    kind += fmt::format("{}{}{},{},{};", model.is_moe_layer(layer) ? 'e' : 'd',
+                        model.is_delta_layer(layer) ? "n" : "", model.rotates(layer) ? "" : "p",
+                        model.window(layer), model.chunk(layer));
   return kind;
 }
 

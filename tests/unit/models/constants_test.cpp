@@ -67,4 +67,19 @@ TEST_CASE("what no run computes is said, not ignored") {
                     Catch::Contains("/rope_scaling: expected an object, found 3"));
 }
 
+// What weights would be multiplied with otherwise than their family does is told, not computed.
+TEST_CASE("multipliers, Gemma's norms and activations other than SiLU are not computed") {
+  const auto reason = [](const std::string& keys) {
+    return of(R"({"hidden_size": 64, "num_attention_heads": 4, )" + keys + "}").unsupported;
+  };
+  CHECK(reason(R"("model_type": "granite", "embedding_multiplier": 12.0)") == "embedding_multiplier 12");
+  CHECK(reason(R"("model_type": "granite", "residual_multiplier": 0.22)") == "residual_multiplier 0.22");
+  CHECK(reason(R"("model_type": "granite", "attention_multiplier": 0.0078125)") ==
+        "attention_multiplier 0.0078125");
+  CHECK(reason(R"("model_type": "gemma")") ==
+        "embeddings times the root of hidden_size, and norms of 1 + weight");
+  CHECK(reason(R"("model_type": "llama", "hidden_act": "gelu")") == "hidden_act \"gelu\"");
+  CHECK(reason(R"("model_type": "smollm3", "hidden_act": "silu", "logits_scaling": 1.0)") == "");
+}
+
 }  // namespace moebius

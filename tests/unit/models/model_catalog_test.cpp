@@ -117,6 +117,25 @@ TEST_CASE("GPT-NeoX-20B has every parameter of its card, its positions a quarter
   CHECK(model.rotary_dim * 4 == model.head_dim);
 }
 
+TEST_CASE("layers that turn neither queries nor keys are said by a number, of grouped heads alone") {
+  const Model model = from_text(R"("smollm3-3b")");
+  CHECK(model.rotates(2));
+  CHECK_FALSE(model.rotates(3));
+  CHECK(from_text(R"({"base": "llama-3.1-8b", "no_rotary_every": 1})").rotates(0) == false);
+  CHECK(from_text(R"({"base": "smollm3-3b", "no_rotary_every": 0})").rotates(3));
+  CHECK(catalog_error(R"({"base": "smollm3-3b", "learned_positions": 64})") ==
+        "scenario.json:1: /model/no_rotary_every: no_rotary_every 4 takes rotary positions off, where they "
+        "are learned (learned_positions 64)");
+  CHECK(catalog_error(R"({"base": "smollm3-3b", "no_rotary_every": -1})")
+            .find("/model/no_rotary_every: expected an integer") != std::string::npos);
+  CHECK(catalog_error(R"({"base": "smollm3-3b", "attention": "mla", "tied_embeddings": true,
+    "mla": {"q_rank": 256, "kv_rank": 128, "nope_dim": 64, "rope_dim": 32, "v_dim": 64}})")
+            .find("/model/no_rotary_every: mla attention turns its rotary columns in all layers") !=
+        std::string::npos);
+  CHECK(catalog_error(R"({"base": "deepseek-v3", "no_rotary_every": 4})")
+            .find("unknown key \"no_rotary_every\"") != std::string::npos);
+}
+
 TEST_CASE("experts can be taken away") {
   const Model model = from_text(R"({"base": "deepseek-v3", "experts": {"routed": 0}})");
   CHECK(model.num_moe_layers() == 0);

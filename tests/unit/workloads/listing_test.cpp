@@ -79,6 +79,9 @@ TEST_CASE("of a model stands what is left out of it, and its parameters in a uni
   CHECK_THAT(text, Contains("88.64 K") && Contains("6.40 K") && !Contains("0.00"));
   CHECK_THAT(text, Contains("the last 4096 tokens; in one layer of 2 to all"));
   CHECK_THAT(text, Contains("two further norms a layer and caps of scores are left out"));
+  CHECK_THAT(show_text("smollm3-3b", {catalog, models}),
+             Contains("turn queries and keys, but not in one layer of 4"));
+  CHECK_THAT(text, !Contains("turn queries"));
 }
 
 TEST_CASE("a framework of serving has one line in the table of all") {

@@ -113,7 +113,8 @@ Batch batch_of(const StepPoint& point, int drafts, int chunk) {
 Repetition repetition_of(const Model& model) {
   const auto alike = [&](int a, int b) {
     return model.is_moe_layer(a) == model.is_moe_layer(b) && model.window(a) == model.window(b) &&
-           model.chunk(a) == model.chunk(b) && model.is_delta_layer(a) == model.is_delta_layer(b);
+           model.chunk(a) == model.chunk(b) && model.is_delta_layer(a) == model.is_delta_layer(b) &&
+           model.rotates(a) == model.rotates(b);
   };
   Repetition best{model.layers, 1};
   for (int period = 1; period <= 8; ++period) {

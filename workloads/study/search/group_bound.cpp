@@ -1,6 +1,8 @@
 #include "workloads/study/search/group_bound.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "workloads/study/search/lone_stage.h"
 #include "workloads/training/state/away_state.h"
@@ -16,6 +18,17 @@ int first_run(const Model& model, bool moe, int layers) {
     if (run == layers) return layer + 1 - layers;
   }
   return -1;
+}
+
+// The first layer of a kind, and beside it the first that turns queries and keys where that one does not, or
+// the other way about.
+std::vector<int> firsts(const Model& model, bool moe) {
+  std::vector<int> found;
+  for (int layer = 0; layer < model.layers && found.size() < 2; ++layer) {
+    if (model.is_moe_layer(layer) != moe) continue;
+    if (found.empty() || model.rotates(layer) != model.rotates(found.front())) found.push_back(layer);
+  }
+  return found;
 }
 
 }  // namespace
@@ -41,6 +54,24 @@ GroupBound::Layer GroupBound::layer_of(const TrainingPlan& plan, const TrainingW
     layer.lanes[lane] = facts->forward.lanes[lane] + facts->backward.lanes[lane] + facts->inputs.lanes[lane] +
                         facts->weights.lanes[lane];
   return layer;
+}
+
+GroupBound::Layer GroupBound::least_of(const TrainingPlan& plan, const TrainingWorkload& workload, bool moe,
+                                       Costing costing) {
+  Layer least;
+  bool first = true;
+  for (const int of : firsts(scenario_.model, moe)) {
+    const Layer layer = layer_of(plan, workload, {of, 1, false, false}, costing);
+    if (std::exchange(first, false)) {
+      least = layer;
+      continue;
+    }
+    least.forward = std::min(least.forward, layer.forward);
+    least.backward = std::min(least.backward, layer.backward);
+    for (int lane = 0; lane < kNumLanes; ++lane)
+      least.lanes[lane] = std::min(least.lanes[lane], layer.lanes[lane]);
+  }
+  return least;
 }
 
 // Of a layer in a group that is not the last of its stage: with one such group, or what a second one adds,
@@ -73,10 +104,10 @@ GroupBound::Parts GroupBound::parts_of(const TrainingPlan& given, const Training
   alike.nodes_per_token = 0;
   const TrainingPlan& spread = coarse ? alike : plan;
   const Costing costing = coarse ? Costing::kExpertsAtPeak : Costing::kAllCores;
-  if (moe >= 0) parts.moe = layer_of(spread, workload, {moe, 1, false, false}, costing);
+  parts.moe = least_of(spread, workload, true, costing);
   const int other = dense >= 0 ? dense : moe;
   const Layer beside = layer_of(alike, workload, {other, 1, false, false}, costing);
-  if (dense >= 0) parts.dense = beside;
+  parts.dense = least_of(alike, workload, false, costing);
   parts.embedding = beyond(layer_of(alike, workload, {other, 1, true, false}, costing), beside);
   const TrainingPlan& of_head = model.mtp_layers > 0 ? spread : alike;
   parts.head = beyond(layer_of(of_head, workload, {other, 1, false, true}, costing),

@@ -49,6 +49,9 @@ class GroupBound {
   using Key = std::array<int, 14>;
   Layer layer_of(const TrainingPlan& plan, const TrainingWorkload& workload, const StageSlice& slice,
                  Costing costing = Costing::kAllCores);
+  // Of layers that turn queries and keys and of those that do not, whichever takes less; nothing where there
+  // are none with experts, or without.
+  Layer least_of(const TrainingPlan& plan, const TrainingWorkload& workload, bool moe, Costing costing);
   Parts parts_of(const TrainingPlan& plan, const TrainingWorkload& workload, bool coarse);
   std::shared_ptr<const Parts> known_parts(const TrainingPlan& plan, const TrainingWorkload& workload,
                                            int switches, bool coarse);

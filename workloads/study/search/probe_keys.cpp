@@ -57,8 +57,8 @@ std::string stage_key(const Model& model, const StageSpec& spec) {
                                 static_cast<int>(spec.next));
   for (int i = 0; i < spec.slice.num_layers; ++i) {
     const int layer = spec.slice.first_layer + i;
-    key += fmt::format("{}{}.{} ", model.is_moe_layer(layer) ? 'e' : 'd', model.window(layer),
-                       model.chunk(layer));
+    key += fmt::format("{}{}.{}{} ", model.is_moe_layer(layer) ? 'e' : 'd', model.window(layer),
+                       model.chunk(layer), model.rotates(layer) ? "" : "p");
   }
   return key;
 }
