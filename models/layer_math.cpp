@@ -299,8 +299,10 @@ Bytes op_bytes(OpKind kind, const Shape& shape, DType dtype, std::optional<DType
       return {elements * 2 * in};
     case OpKind::kUnpermute:  // a row of each copy in; out one of each of k tokens, or as many
       return {x.n * (x.m + (shape.k > 0 ? x.k : x.m)) * out};
-    case OpKind::kPermuteGrad:
     case OpKind::kSplit:
+      if (shape.k == 1) return {elements * (element_bytes(DType::kBf16) + element_bytes(dtype))};
+      return {elements * 2 * out};
+    case OpKind::kPermuteGrad:
     case OpKind::kConcat:
       return {elements * 2 * out};
     case OpKind::kAdd:

@@ -63,8 +63,9 @@ enum class OpKind : std::uint8_t {
   kAdd,      // a[m,n], b[m,n] -> a + b; k = 1: + what dropout leaves of b, whose mask (8 bits) is a second
              // output; k = 2: dy[m,n], mask[m,n] -> what it leaves of dy; k = 3:
              // workloads/schedule/context_part.h
-  kSplit,    // x[m,n] -> column blocks, one per output, in order (the outputs' columns add up to n); also
-             // passes over m rows of n: workloads/training/layers/one_hot.cpp
+  kSplit,    // x[m,n] -> column blocks, one per output, in order (the outputs' columns add up to n); into an
+             // output that is a flat shard of x, this rank's; k = 1: x is BF16, the output of the op's type;
+             // also passes over m rows of n: workloads/training/layers/one_hot.cpp
   kConcat,   // column blocks -> x[m,n]
   kMlaKeys,  // kv[m,heads*(nope+v)], rope[m,r] -> k[m,heads*(nope+r)], v[m,heads*v]; nope = head_dim - r, r =
              // k, v = v_dim

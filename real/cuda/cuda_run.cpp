@@ -34,6 +34,12 @@ void require_formats(const Job& job) {
   if (job.scenario.training.input_ahead > 0)
     throw run_error(
         fmt::format("{}: /workload/input is not available on cuda yet; on host it is", job.scenario.file));
+  const TrainingPlan& plan = job.scenario.plan;
+  if (plan.accumulation != Accumulation::kShards || plan.regather > 0)
+    throw run_error(
+        fmt::format("{}: /plan/dp/accumulate and reshard_after_forward are not available on cuda yet: "
+                    "available: \"shards\" and true; on host all",
+                    job.scenario.file));
   if (job.scenario.plan.tp_chunks > 0)
     throw run_error(
         fmt::format("{}: /plan/tp/overlap true is not available on cuda yet: available: false; on host both",

@@ -59,6 +59,8 @@ void DeviceStore::release(std::int32_t op_index) {
 
 void DeviceStore::end() {
   for (const std::int32_t tensor : released(*fragment_)) microbatch_.erase(microbatch_key(describe(tensor)));
+  for (const Tensor& tensor : fragment_->tensors)
+    if (tensor.freed) step_.erase(tensor.key);
   local_.clear();
   fragment_.reset();
 }
@@ -74,6 +76,10 @@ TensorRef DeviceStore::find(std::int32_t tensor) const {
     }
     case Scope::kRank:
       return kept(description.key);
+    case Scope::kStep: {
+      const auto found = step_.find(description.key);
+      return found == step_.end() ? nullptr : found->second;
+    }
   }
   CHECK(false, fmt::format("scope {}", static_cast<int>(description.scope)));
 }
@@ -89,6 +95,9 @@ void DeviceStore::put(std::int32_t tensor, TensorRef value) {
       return;
     case Scope::kRank:
       kept_[description.key] = {description, std::move(value)};
+      return;
+    case Scope::kStep:
+      step_[description.key] = std::move(value);
       return;
   }
 }

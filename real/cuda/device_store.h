@@ -73,6 +73,7 @@ class DeviceStore {
   std::vector<std::int32_t> last_use_;      // op, by tensor of the fragment
   std::vector<TensorRef> local_;            // by tensor of the fragment
   std::map<MicrobatchKey, TensorRef> microbatch_;
+  std::map<std::uint32_t, TensorRef> step_;  // kStep, by key
   std::map<std::uint32_t, Kept> kept_;
   std::map<std::uint32_t, std::vector<float>> initial_;
 };

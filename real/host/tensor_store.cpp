@@ -76,6 +76,8 @@ void TensorStore<Real>::release(std::int32_t op_index) {
 template <class Real>
 void TensorStore<Real>::end() {
   for (const std::int32_t tensor : released(*fragment_)) microbatch_.erase(microbatch_key(describe(tensor)));
+  for (const Tensor& tensor : fragment_->tensors)
+    if (tensor.freed) step_.erase(tensor.key);
   local_.clear();
   fragment_.reset();
 }
@@ -94,6 +96,10 @@ Matrix<Real>* TensorStore<Real>::locate(std::int32_t tensor) {
       const auto found = kept_.find(description.key);
       return found == kept_.end() ? nullptr : &found->second.value;
     }
+    case Scope::kStep: {
+      const auto found = step_.find(description.key);
+      return found == step_.end() ? nullptr : &found->second;
+    }
   }
   CHECK(false, fmt::format("scope {}", static_cast<int>(description.scope)));
 }
@@ -107,7 +113,8 @@ template <class Real>
 const Matrix<Real>& TensorStore<Real>::read(std::int32_t tensor) {
   if (const Matrix<Real>* value = locate(tensor)) return *value;
   const Tensor& description = describe(tensor);
-  CHECK(description.scope == Scope::kRank,
+  const bool sum = description.scope == Scope::kStep && description.memory == MemoryKind::kGradients;
+  CHECK(description.scope == Scope::kRank || sum,
         fmt::format("{}: tensor {} ({}, layer {}) is read before it is written", fragment_->name, tensor,
                     to_string(description.role), description.layer));
   return change(tensor);
@@ -168,6 +175,9 @@ void TensorStore<Real>::write_unrounded(std::int32_t tensor, Matrix<Real> value)
       return;
     case Scope::kRank:
       kept_[description.key] = {description, std::move(value)};
+      return;
+    case Scope::kStep:
+      step_[description.key] = std::move(value);
       return;
   }
 }

@@ -75,11 +75,12 @@ class TensorStore {
   // From begin() to end(), tensor ids are those of the submission's fragment.
   void begin(const Submission& submission);
   void release(std::int32_t op);  // frees the fragment's own tensors that no op after `op` touches
-  // Frees what is left of the fragment, and the microbatch tensors that it has released().
+  // Frees what is left of the fragment, the microbatch tensors that it has released(), and those of the step
+  // that are `freed` in it.
   void end();
 
-  // What the tensor holds. Parameters appear with their initial values when first touched; anything else
-  // unwritten is a CHECK.
+  // What the tensor holds. Parameters appear with their initial values when first touched, sums of a step as
+  // zeros; anything else unwritten is a CHECK.
   const Matrix<Real>& read(std::int32_t tensor);
   // For kinds that add or update in place: what it holds, or zeros. Call written() when done.
   Matrix<Real>& change(std::int32_t tensor);
@@ -103,7 +104,8 @@ class TensorStore {
   const Matrix<Real>* find(std::uint32_t key) const;
   void set_initial(std::uint32_t key,
                    std::vector<Real> values);  // replaces the generated values; before the first touch
-  std::size_t num_microbatch_tensors() const { return microbatch_.size(); }
+  // That wait for a fragment to come: of microbatches, of the step.
+  std::size_t num_microbatch_tensors() const { return microbatch_.size() + step_.size(); }
   // Calls visit(tensor, value) for every kRank tensor of this memory kind.
   template <class Visit>
   void for_each(MemoryKind memory, const Visit& visit) const {
@@ -134,6 +136,7 @@ class TensorStore {
   std::vector<std::int32_t> last_use_;              // op, by tensor of the fragment
   std::vector<std::optional<Matrix<Real>>> local_;  // by tensor of the fragment
   std::map<MicrobatchKey, Matrix<Real>> microbatch_;
+  std::map<std::uint32_t, Matrix<Real>> step_;  // kStep, by key
   std::map<std::uint32_t, Kept> kept_;
   std::map<std::uint32_t, std::vector<Real>> initial_;
 };

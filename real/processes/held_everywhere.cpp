@@ -18,7 +18,8 @@ void for_each_field(AnyTensor& t, const Visit& visit) {
   visit(t.scope), visit(t.memory), visit(t.dtype), visit(t.role), visit(t.layer), visit(t.key);
   visit(t.rows), visit(t.columns), visit(t.first_expert), visit(t.experts);
   visit(t.first_row), visit(t.first_column), visit(t.init), visit(t.scaling), visit(t.on_host);
-  visit(t.shards), visit(t.cut), visit(t.second), visit(t.kept), visit(t.tensor_copies);
+  visit(t.shards), visit(t.cut), visit(t.second), visit(t.kept), visit(t.freed);
+  visit(t.tensor_copies);
 }
 
 void put(ByteWriter& bytes, const Tensor& tensor) {

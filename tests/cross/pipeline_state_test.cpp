@@ -55,6 +55,35 @@ TEST_CASE("sharded gradients train alike under every schedule") {
   require_same_under(without_dualpipe(), [](TrainingJob& job) { job.plan.zero = 2; });
 }
 
+TEST_CASE("gradients that gather whole train alike under every schedule") {
+  require_same_under(without_dualpipe(), [](TrainingJob& job) {
+    job.plan.zero = 2;
+    job.plan.accumulation = Accumulation::kWhole;
+  });
+}
+
+TEST_CASE("weights that are gathered once a step train alike under every schedule") {
+  require_same_under(without_dualpipe(), [](TrainingJob& job) {
+    job.plan.zero = 3;
+    job.plan.regather = 1;
+    job.plan.free_after_backward = false;
+    job.plan.accumulation = Accumulation::kWhole;
+  });
+}
+
+// Of passes side by side one would free what the other uses.
+TEST_CASE("weights that stay until the backward pass train alike under schedules without pairs") {
+  std::vector<Order> orders;
+  for (const Order& order : without_dualpipe())
+    if (!order.pairs && order.kind != PipelineKind::kDualPipeV) orders.push_back(order);
+  orders.push_back({PipelineKind::kGpipe});
+  orders.push_back({PipelineKind::k1F1B});
+  require_same_under(orders, [](TrainingJob& job) {
+    job.plan.zero = 3;
+    job.plan.regather = 1;
+  });
+}
+
 TEST_CASE("sharded parameters train alike under every schedule") {
   require_same_under(without_dualpipe(), [](TrainingJob& job) { job.plan.zero = 3; });
 }

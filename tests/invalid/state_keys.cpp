@@ -31,6 +31,59 @@ TEST_CASE("sharding, host memory and formats that do not go together are refused
       });
 }
 
+TEST_CASE("what stands whole from microbatch to microbatch says what it needs") {
+  using Changes = std::vector<std::pair<const char*, const char*>>;
+  const auto refused = [](Changes changes) {
+    changes.insert(changes.begin(), {"/plan/pp/schedule", "1f1b"});
+    return refusal(kTraining, changes);
+  };
+  const Changes three{{"/plan/dp/zero", "3"}, {"/plan/precision/weights", "bf16"}};
+  const auto with = [&](Changes changes) {
+    changes.insert(changes.begin(), three.begin(), three.end());
+    return refused(changes);
+  };
+  CHECK(refused({{"/plan/dp/zero", "2"}, {"/plan/dp/accumulate", "whole"}}) == "");
+  CHECK(with({{"/plan/dp/reshard_after_forward", "8"},
+              {"/plan/precision/gradients", "fp32"},
+              {"/plan/dp/accumulate", "whole-bf16"}}) == "");
+  CHECK(
+      with({{"/plan/dp/reshard_after_forward", "false"},
+            {"/plan/dp/reshard_after_backward", "false"}}) == "");
+  CHECK(
+      refused({{"/plan/dp/zero", "1"}, {"/plan/dp/accumulate", "whole"}}) ==
+      "s.json: --set /plan/dp/accumulate: zero 1 keeps gradients whole and sums them once a step: expected "
+      "\"shards\", found \"whole\"");
+  CHECK(refused({{"/plan/dp/zero", "2"},
+                 {"/plan/pp/degree", "1"},
+                 {"/workload/micro_batch", "1"},
+                 {"/workload/global_batch", "2048"},
+                 {"/plan/dp/accumulate", "whole"}}) ==
+        "s.json: --set /plan/dp/accumulate: a step of one microbatch sums its gradients once: expected "
+        "\"shards\", found \"whole\"");
+  CHECK(
+      refused({{"/plan/dp/zero", "2"},
+               {"/plan/precision/gradients", "bf16"},
+               {"/plan/dp/accumulate", "whole-bf16"}}) ==
+      "s.json: --set /plan/dp/accumulate: gradients are in BF16 with /plan/precision/gradients \"bf16\": "
+      "expected \"whole\", found \"whole-bf16\"");
+  CHECK(refused({{"/plan/dp/zero", "2"}, {"/plan/dp/reshard_after_forward", "false"}}) ==
+        "s.json: --set /plan/dp/reshard_after_forward: zero 2 shards no parameters: expected true, found false");
+  CHECK(with({{"/plan/dp/reshard_after_forward", "1"}}) ==
+        "s.json: --set /plan/dp/reshard_after_forward: expected true, false or a number of ranks from 2 on, "
+        "found 1");
+  CHECK(with({{"/plan/dp/reshard_after_forward", "3"}}) ==
+        "s.json: --set /plan/dp/reshard_after_forward: 3 ranks that hold a copy between passes do not divide "
+        "the 128 that weights are cut over");
+  CHECK(
+      with({{"/plan/overlap/two_batch", "true"}, {"/plan/dp/reshard_after_forward", "false"}}) ==
+      "s.json: --set /plan/dp/reshard_after_forward: of forward and backward passes side by side one would "
+      "free what the other uses: expected true, or false with reshard_after_backward false, found false");
+  CHECK(
+      with({{"/plan/dp/reshard_after_backward", "false"}}) ==
+      "s.json: --set /plan/dp/reshard_after_backward: weights that do not stay whole behind forward passes "
+      "cannot stay so behind backward passes: expected true, or reshard_after_forward false, found false");
+}
+
 TEST_CASE("layers that are computed again and weights that are gathered late say what they need") {
   CHECK(
       refusal(kTwoRegions, {{"/plan/recompute", R"({"policy": "full", "layers": 2, "every": 2})"}}) ==

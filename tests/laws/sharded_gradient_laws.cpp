@@ -112,6 +112,36 @@ TEST_CASE("no more whole gradients wait for their sums than memory counts, whate
   }
 }
 
+TEST_CASE("where sums travel slowly a step that sums whole gradients once ends earlier, folded or not") {
+  const NamedCost cost({{OpKind::kAttention, {1e-5}}, {OpKind::kAttentionGrad, {2e-5}}});
+  const World world{.per_node = 8, .link = 1e9};
+  for (const int zero : {2, 3}) {
+    TrainingJob job = sharded(PipelineKind::k1F1B, 1, zero, 1);
+    const double each = simulate(job, world, cost).seconds;
+    job.plan.accumulation = Accumulation::kWhole;
+    const double once = simulate(job, world, cost).seconds;
+    CHECK(once < each);
+    job.plan.fold = false;
+    CHECK(simulate(job, world, cost).seconds == Approx(once).epsilon(0.005));
+  }
+}
+
+TEST_CASE("where gathers travel slowly a step ends the earlier the longer weights stay gathered") {
+  const NamedCost cost({{OpKind::kAttention, {1e-5}}, {OpKind::kAttentionGrad, {2e-5}}});
+  const World world{.per_node = 8, .link = 1e9};
+  TrainingJob job = sharded(PipelineKind::k1F1B, 1, 3, 1);
+  job.plan.accumulation = Accumulation::kWhole;
+  const double each = simulate(job, world, cost).seconds;
+  job.plan.regather = 1;
+  const double until_backward = simulate(job, world, cost).seconds;
+  job.plan.free_after_backward = false;
+  const double once = simulate(job, world, cost).seconds;
+  CHECK(until_backward < each);
+  CHECK(once < until_backward);
+  job.plan.fold = false;
+  CHECK(simulate(job, world, cost).seconds == Approx(once).epsilon(0.005));
+}
+
 // Under sequence parallelism the gradients of norms are summed over the tensor group first: not on the lane
 // of the sums into shards, which are put off and would wait behind those of the layers that follow.
 TEST_CASE("sums into shards do not wait for sums of later layers, whichever are cut") {

@@ -48,6 +48,7 @@ class Collector {
     // Sharded gradients are reduced as they come.
     add(plan_.dp * plan_.cp > 1 && plan_.zero < 2 && !plan_.overlap_gradients,
         "gradients reduced beside the last backward", {"/plan/dp/overlap_gradients=true"});
+    resharding();
     add(plan_.tp > 1 && !plan_.sequence_parallel, "sequence parallelism",
         {"/plan/tp/sequence_parallel=true"});
     std::vector<std::string> pieces{"/plan/tp/overlap=true"};
@@ -63,6 +64,19 @@ class Collector {
     add(plan_.fills_buffers(), "experts' rows as many as came", {"/plan/ep/buffers=rows"});
     add(plan_.expert_buffers == ExpertBuffers::kOneHot, "experts' buffers filled without one-hot products",
         {"/plan/ep/buffers=padded"});
+  }
+
+  // What stands whole from microbatch to microbatch travels less often.
+  void resharding() {
+    const bool trains = !scenario_.training.forward_only && plan_.dp * plan_.cp > 1;
+    const bool several = trains && scenario_.training.num_microbatches(plan_) > 1;
+    add(plan_.zero >= 2 && several && plan_.accumulation == Accumulation::kShards,
+        "whole gradients, summed once a step", {"/plan/dp/accumulate=whole"});
+    const bool side_by_side = plan_.overlap_two_batch || plan_.schedule == PipelineKind::kDualPipeV;
+    add(plan_.zero == 3 && several && plan_.regather != 1 && !side_by_side,
+        "gathered weights kept for the backward pass", {"/plan/dp/reshard_after_forward=false"});
+    add(plan_.zero == 3 && several && plan_.free_after_backward, "weights gathered once a step",
+        {"/plan/dp/reshard_after_forward=false", "/plan/dp/reshard_after_backward=false"});
   }
 
   // Pass-wide ones stand for themselves; without, what does not depend on how tokens choose.
@@ -125,6 +139,9 @@ class Collector {
   std::vector<std::string> whole_parameters() const {
     std::vector<std::string> sets{"/plan/dp/buffers=in-place", "/plan/dp/zero=1",
                                   "/plan/dp/overlap_gradients=true"};
+    if (plan_.accumulation != Accumulation::kShards) sets.emplace_back("/plan/dp/accumulate=shards");
+    if (plan_.regather != 0) sets.emplace_back("/plan/dp/reshard_after_forward=true");
+    if (!plan_.free_after_backward) sets.emplace_back("/plan/dp/reshard_after_backward=true");
     if (plan_.offload.any()) return sets;
     if (plan_.group_layers > 1) sets.emplace_back("/plan/dp/group_layers=1");
     if (plan_.prefetch != 1) sets.emplace_back("/plan/dp/prefetch=1");

@@ -30,6 +30,8 @@ LinkPattern pattern_of(GroupRole role) {
     case GroupRole::kBatch:
     case GroupRole::kExpertTensor:
     case GroupRole::kScales:
+    case GroupRole::kRegather:
+    case GroupRole::kExpertRegather:
       return LinkPattern::kRing;
   }
   return LinkPattern::kRing;

@@ -1,5 +1,6 @@
 #include "workloads/scenario/plan_state_keys.h"
 
+#include "workloads/scenario/reshard_keys.h"
 #include "workloads/scenario/uneven_batch_keys.h"
 
 #include <algorithm>
@@ -110,6 +111,7 @@ void read_data_parallelism(Section section, TrainingPlan& plan) {
   plan.shard = static_cast<int>(section.integer("shard", {0, 1 << 20}, 0,
                                                 "zero 1 to 3: neighbouring replicas that share one copy of "
                                                 "what is sharded; other copies are replicas; 0: all"));
+  read_resharding(section, plan);
   plan.group_layers = static_cast<int>(
       section.integer("group_layers", {1, 1 << 16}, 1,
                       "layers whose parameters are gathered, or copied from the host, together"));
@@ -124,7 +126,8 @@ void read_data_parallelism(Section section, TrainingPlan& plan) {
         fmt::format("buffers of shards are for zero 2 and 3, found zero {}", plan.zero));
   plan.overlap_gradients = section.boolean(
       "overlap_gradients", plan.overlap_gradients,
-      "gradients are reduced beside the last backward (zero 2 and 3: always beside every backward)");
+      "gradients are reduced beside the last backward (zero 2 and 3: always, beside every backward, or the "
+      "last one with accumulate)");
   const bool gathers_after = plan.zero == 1 || plan.zero == 2;
   if (!gathers_after || plan.mixed_tp() || plan.schedule == PipelineKind::kDualPipe)
     plan.overlap_weights = false;
@@ -168,7 +171,7 @@ void read_precision(Section section, TrainingPlan& plan) {
       section.choice<bool>("weights", kWeights, plan.half_weights, "weights, updated and gathered");
   plan.fused_quantise =
       section.boolean("fused_quantise", false, "8-bit operands are written by the op before");
-  if (plan.zero > 1) plan.separate_accumulation = false;
+  if (plan.zero > 1 && plan.accumulation == Accumulation::kShards) plan.separate_accumulation = false;
   plan.separate_accumulation =
       section.choice<bool>("accumulation", kAccumulations, plan.separate_accumulation,
                            "how weight gradients of dense matrices gather over microbatches");
@@ -389,6 +392,7 @@ class StateChecks {
 
 void check_plan_state(Scenario& scenario, const Document& document) {
   check_microbatches(scenario, document);
+  check_resharding(scenario, document);
   StateChecks(scenario, document).run();
 }
 

@@ -149,8 +149,10 @@ class TrainingChecks {
         !plan_.mixed_tp() || whole, "/plan/tp/dense",
         "a degree of dense MLPs of their own needs zero 0 or 1 without shard or offload, found zero {}{}{}",
         plan_.zero, found, offloaded);
-    require(!plan_.separate_accumulation || plan_.zero <= 1, "/plan/precision/accumulation",
-            "\"separate\" adds to whole gradients, which zero {} cuts: expected /plan/dp/zero 0 or 1",
+    const bool sums_at_once = plan_.zero >= 2 && plan_.accumulation == Accumulation::kShards;
+    require(!plan_.separate_accumulation || !sums_at_once, "/plan/precision/accumulation",
+            "\"separate\" adds to whole gradients, which zero {} cuts: expected /plan/dp/zero 0 or 1, or "
+            "/plan/dp/accumulate \"whole\"",
             plan_.zero);
     overlapped_weights();
   }

@@ -124,6 +124,7 @@ void put_tensor(Line& line, std::size_t index, const Tensor& t) {
   if (t.shards > 0) line.put(" shards={} of={}", t.shards, to_string(t.cut));
   if (t.second) line.put(" second");
   if (t.kept) line.put(" kept");
+  if (t.freed) line.put(" freed");
   if (t.slots) line.put(" slots={}", fmt::join(*t.slots, ","));
   line.put("\n");
 }

@@ -40,6 +40,7 @@ void add(Hash& hash, const Tensor& t) {
   if (t.on_host) hash.add(std::string_view("host"));
   if (t.shards > 0) hash.add(t.shards).add(t.cut);
   if (t.second || t.kept) hash.add(t.second).add(t.kept);
+  if (t.freed) hash.add(std::string_view("freed"));
   if (t.slots) {
     for (const std::int32_t expert : *t.slots) hash.add(expert);
   }
@@ -172,6 +173,8 @@ std::string_view to_string(Scope scope) {
       return "microbatch";
     case Scope::kRank:
       return "rank";
+    case Scope::kStep:
+      return "step";
   }
   return "unknown";
 }

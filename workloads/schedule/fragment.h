@@ -22,6 +22,8 @@ enum class Scope : std::uint8_t {
   kMicrobatch,  // written in one fragment, read in a later one of the same rank and microbatch (activations
                 // for backward)
   kRank,        // for the whole run: weights, gradients, optimizer states
+  kStep,        // from the fragment that writes it first to the one in which it is `freed`, whatever their
+                // microbatches: whole gradients that several of them add to, weights that stay gathered
 };
 
 enum class MemoryKind : std::uint8_t { kWeights, kGradients, kOptimizer, kActivations, kCache, kTransient };
@@ -50,7 +52,7 @@ struct Tensor {
   DType dtype = DType::kBf16;
   Role role = Role::kNone;
   std::int16_t layer = -1;
-  std::uint32_t key = 0;  // kMicrobatch, kRank: the identity across fragments, unique for its rank
+  std::uint32_t key = 0;  // of all scopes but kFragment: the identity across fragments, unique for its rank
   std::int64_t rows = 0, columns = 0;  // rows of routed tensors: the largest over the ranks of the group
   // Parameters (kRank): where this shard stands in the whole matrix, so that every sharding starts from the
   // same numbers.
@@ -73,6 +75,7 @@ struct Tensor {
   std::int64_t held_columns() const { return shards > 0 ? 1 : columns; }
   bool second = false;  // kMicrobatch: of the submission's second microbatch
   bool kept = false;    // kMicrobatch: a later fragment reads it too, see released()
+  bool freed = false;   // kStep: behind its last use in this fragment, or at its end where none uses it
   // Parameters of experts that stand in slots: which expert each starts as; null: first_expert and those that
   // follow.
   SlotListPtr slots = {};

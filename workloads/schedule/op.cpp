@@ -88,6 +88,10 @@ std::string_view to_string(GroupRole group) {
       return "expert_tensor";
     case GroupRole::kScales:
       return "scales";
+    case GroupRole::kRegather:
+      return "regather";
+    case GroupRole::kExpertRegather:
+      return "expert_regather";
   }
   return "unknown";
 }

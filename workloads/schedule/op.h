@@ -54,8 +54,10 @@ enum class GroupRole : std::uint8_t {
   kBatch,         // who reads different parts of a step's batch, where that is not the data group
   kExpertTensor,  // that share each of their experts among them; absent: none is shared
   kScales,        // that share scales found in the steps before (delayed scaling); absent: there are none
+  kRegather,      // of kShard, or kData: neighbours that hold a copy of the weights between two passes
+  kExpertRegather,  // the same of kExpertShard, or kExpertData
 };
-inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kScales) + 1;
+inline constexpr int kNumGroupRoles = static_cast<int>(GroupRole::kExpertRegather) + 1;
 
 // kLibrary: of dispatch and combine alone, the communication library's all-to-all; kRing of these: its gather
 // of all tokens and reduce-scatter of their sums. The others choose by themselves.

@@ -101,6 +101,16 @@ void add_groups(RankClass& rank_class, const TrainingPlan& plan) {
     cut(GroupRole::kData, GroupRole::kShard, GroupRole::kReplica);
     cut(GroupRole::kExpertData, GroupRole::kExpertShard, GroupRole::kExpertReplica);
   }
+  const auto cut_again = [&](GroupRole of, GroupRole shard, GroupRole part) {
+    const Group& all = rank_class.group(plan.shard > 0 ? shard : of);
+    if (static_cast<int>(all.ranks.size()) <= plan.regather) return;
+    const auto at = all.ranks.begin() + all.my_index / plan.regather * plan.regather;
+    set(part, std::vector<std::int32_t>(at, at + plan.regather));
+  };
+  if (plan.keeps_gathered() && plan.regather > 1) {
+    cut_again(GroupRole::kData, GroupRole::kShard, GroupRole::kRegather);
+    cut_again(GroupRole::kExpertData, GroupRole::kExpertShard, GroupRole::kExpertRegather);
+  }
   const int last = (plan.pp - 1) * stage_size + local;
   if (stage + 1 < plan.pp) set(GroupRole::kNext, {rank, rank + stage_size});
   if (stage > 0) set(GroupRole::kPrevious, {rank - stage_size, rank});

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,6 +46,20 @@ enum class ShardBuffers : std::uint8_t {
   kInPlace,  // nothing
   kFlat,     // gradients are put together into a flat one and divided, pass by pass (PyTorch's FSDP of 2022)
   kCopied,   // gathers fill a buffer that is copied out, gradients are copied into one (its FSDP2)
+};
+// What gradients that are sharded (zero 2 and 3) wait in for the last microbatch of a step.
+enum class Accumulation : std::uint8_t {
+  kShards,     // each microbatch's are summed over the replicas, into shards
+  kWhole,      // on each rank, whole; summed once (FSDP2's set_requires_gradient_sync(False))
+  kWholeBf16,  // the same in BF16, whatever they are summed in (FSDP1's no_sync(), in what it computes in)
+};
+// What a rank holds of a weight that is sharded (zero 3): its shard alone; beside it the larger one of a few
+// neighbours; beside it all.
+enum class WeightsStand : std::uint8_t { kCut, kPart, kWhole };
+// Of the weights that a pass uses, before it and behind it.
+struct HeldWeights {
+  WeightsStand found = WeightsStand::kCut, left = WeightsStand::kCut;
+  auto operator<=>(const HeldWeights&) const = default;
 };
 // How ranks that share a sequence see each other's keys.
 enum class ContextKind : std::uint8_t {
@@ -129,6 +144,11 @@ struct TrainingPlan {
   int group_layers = 1;  // layers whose parameters are gathered, or copied, together
   int prefetch = 1;      // groups of layers ahead of use that this begins
   ShardBuffers shard_buffers = ShardBuffers::kInPlace;
+  Accumulation accumulation = Accumulation::kShards;
+  // Zero 3: neighbours among whom a forward pass leaves one copy of the weights that it has gathered; 1: each
+  // keeps them whole; 0: they go back to all their shards' ranks.
+  int regather = 0;
+  bool free_after_backward = true;  // false, with regather 1: once a step, behind its last reverse pass
   Offload offload;
   bool overlap_gradients = false;
   bool overlap_weights = false;  // zero 1 and 2: updated shards are gathered beside the next forward pass
@@ -189,6 +209,7 @@ struct TrainingPlan {
   bool keeps_history() const { return gemm == DType::kFp8 && scaling == Scaling::kHistory; }
   // Shards of FP8 weights travel as such; else in BF16, and every rank quantises what it gathered.
   bool gathers_fp8() const { return zero >= 3 && gemm == DType::kFp8 && !half_weights; }
+  bool keeps_gathered() const { return zero >= 3 && regather > 0; }
   int ranks() const { return tp * cp * pp * dp; }
   int dense_degree() const { return dense_tp > 0 ? dense_tp : tp; }
   bool zigzag() const { return cp > 1 && context == ContextKind::kRing; }  // see context_part.h

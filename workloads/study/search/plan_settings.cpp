@@ -53,7 +53,33 @@ void drop_turns(const std::vector<StudyAxis>& axes, PlanBundle& bundle) {
   drop("/plan/dp/prefetch", plan.prefetch);
 }
 
+// Of the scenario's own: what is for plans that shard gradients, or parameters, alone.
+void drop_resharding(const Document& base, PlanBundle& bundle) {
+  const std::string zero = zero_of(base, bundle.settings);
+  const auto drop = [&](const char* pointer, const char* neutral) {
+    const auto set = [&](const Assignment& change) { return change.pointer == pointer; };
+    const bool varied = std::any_of(bundle.settings.begin(), bundle.settings.end(), set);
+    if (!varied && !text_at(base, pointer).empty()) bundle.settings.push_back({pointer, neutral});
+  };
+  if (zero != "2" && zero != "3") drop("/plan/dp/accumulate", "\"shards\"");
+  if (zero == "3") return;
+  drop("/plan/dp/reshard_after_forward", "true");
+  drop("/plan/dp/reshard_after_backward", "true");
+}
+
 }  // namespace
+
+bool says_where_state_stands(const std::string& pointer) {
+  constexpr std::array kPointers{"/plan/offload",
+                                 "/plan/dp/zero",
+                                 "/plan/dp/overlap_gradients",
+                                 "/plan/dp/shard",
+                                 "/plan/dp/buffers",
+                                 "/plan/dp/accumulate",
+                                 "/plan/dp/reshard_after_forward",
+                                 "/plan/dp/reshard_after_backward"};
+  return std::find(kPointers.begin(), kPointers.end(), pointer) != kPointers.end();
+}
 
 bool is_degree(const std::string& pointer) {
   return std::find(kDegrees.begin(), kDegrees.end(), pointer) != kDegrees.end();
@@ -139,6 +165,7 @@ std::vector<PlanBundle> bundles_of(const Document& base, const std::vector<Study
     const std::string zero = zero_of(base, bundle.settings);
     if (overlaps && zero != "1" && zero != "2")
       bundle.settings.push_back({"/plan/dp/overlap_weights", "false"});
+    drop_resharding(base, bundle);
     Document document = neutral;
     try {
       for (const Assignment& change : bundle.settings) set_at_pointer(document, change.pointer, change.value);
@@ -192,6 +219,10 @@ std::string bundle_text(const TrainingPlan& plan) {
   add(plan.overlap_two_batch, "two batches");
   add(plan.ep > 1 && !plan.overlap_dispatch_combine, "exchanges in line");
   add(!plan.overlap_gradients && plan.zero < 2, "gradients last");
+  add(plan.accumulation != Accumulation::kShards, "whole gradients");
+  add(plan.regather == 1 && plan.free_after_backward, "weights kept for the backward pass");
+  add(plan.regather == 1 && !plan.free_after_backward, "weights gathered once a step");
+  if (plan.regather > 1) text += fmt::format(", weights kept among {}", plan.regather);
   return text;
 }
 

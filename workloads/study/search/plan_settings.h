@@ -19,6 +19,9 @@ std::vector<Assignment> degree_settings(const PlanDegrees& degrees, int nodes_pe
 PipelineKind schedule_of(const std::string& json, const std::string& file);
 std::string name_of(PipelineKind schedule);
 
+// Whether a key says where state stands, and when it travels, but nothing of what is computed.
+bool says_where_state_stands(const std::string& pointer);
+
 // As values of a bundle, where the scenario's own is not among them.
 void add_own(const Document& base, StudyAxis& axis);
 // Every combination of the axes' values that the reader takes with every degree 1. input_error when it takes

@@ -14,6 +14,8 @@ std::string lowering_key(const TrainingPlan& p, const TrainingWorkload& work) {
   if (p.capacity > 0) key += fmt::format("c{} {}|", bit(p.capacity_of_sequence), bit(p.expert_buffers));
   if (p.gather_passes) key += "tb|";
   if (p.recompute_stops) key += "es|";
+  if (p.accumulation != Accumulation::kShards) key += fmt::format("a{}|", bit(p.accumulation));
+  if (p.keeps_gathered()) key += fmt::format("k{} {}|", p.regather, bit(p.free_after_backward));
   key += fmt::format("{} {} {} {} {} {} {} {} {} {}|", bit(p.gemm), bit(p.dispatch), bit(p.combine),
                      bit(p.exchange), bit(p.gradients), bit(p.optimizer_states), bit(p.master),
                      bit(p.keeps_master), bit(p.scaling), bit(p.fused_quantise));
@@ -47,8 +49,9 @@ bool layers_stand_alone(const TrainingPlan& plan) {
 
 std::string groups_key(const TrainingPlan& p) {
   const int sharers = !p.keeps_history() ? 0 : p.history_of_tensor_ranks ? 1 : 2;
-  return fmt::format("{} {} {} {} {} {} {} {} {} {}", p.tp, p.dense_degree(), p.expert_tp, p.ep, p.cp, p.dp,
-                     p.pp, static_cast<int>(p.schedule), p.zero > 0 ? p.shard : 0, sharers);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", p.tp, p.dense_degree(), p.expert_tp, p.ep, p.cp,
+                     p.dp, p.pp, static_cast<int>(p.schedule), p.zero > 0 ? p.shard : 0,
+                     p.keeps_gathered() ? p.regather : 0, sharers);
 }
 
 std::string stage_key(const Model& model, const StageSpec& spec) {

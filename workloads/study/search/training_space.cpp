@@ -149,7 +149,8 @@ void TrainingSpace::number_extras(const std::set<std::string>& switches) {
     extras_.push_back(at->second);
     if (!added) continue;
     TrainingPlan plain = bundle.plan;
-    plain.zero = plain.shard = 0;
+    plain.zero = plain.shard = plain.regather = 0;
+    plain.accumulation = Accumulation::kShards, plain.free_after_backward = true;
     plain.group_layers = plain.prefetch = 1;
     plain.offload = {};
     plain.overlap_two_batch = false;
@@ -309,9 +310,7 @@ void TrainingSpace::number_bundles() {
       const bool turns =
           (change.pointer == "/plan/dp/group_layers" || change.pointer == "/plan/dp/prefetch") &&
           given_.find(change.pointer) == nullptr;
-      const bool state = change.pointer == "/plan/dp/zero" || change.pointer == "/plan/offload" ||
-                         change.pointer == "/plan/dp/overlap_gradients" ||
-                         change.pointer == "/plan/dp/shard" || change.pointer == "/plan/dp/buffers" || turns;
+      const bool state = says_where_state_stands(change.pointer) || turns;
       if (!state) variant += text;
       if (!state && change.pointer != "/plan/recompute" && change.pointer != "/plan/overlap/dispatch_combine")
         kind += text;

@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/training/layers/reverse.h"
+#include "workloads/training/state/sharding.h"
 
 namespace moebius {
 
@@ -13,6 +14,8 @@ Tensor gradient_of(const Tensor& weight, const TrainingPlan& plan) {
   Tensor gradient = weight;
   gradient.memory = MemoryKind::kGradients;
   gradient.dtype = plan.gradients == DType::kFp8 ? DType::kFp32 : plan.gradients;  // fp8: as it travels
+  const bool half = plan.accumulation == Accumulation::kWholeBf16;
+  if (half && shards_gradients(plan, weight.experts > 0)) gradient.dtype = DType::kBf16;
   gradient.init = 0;
   const auto part = static_cast<std::uint32_t>(Part::kGradient) - static_cast<std::uint32_t>(Part::kWeight);
   gradient.key = weight.key + part;

@@ -26,7 +26,8 @@ enum class Part : std::uint8_t {
   kFirstMoment,
   kSecondMoment,
   kGradientShard,
-  kHalfWeight
+  kHalfWeight,
+  kPartWeight  // what a few neighbours keep of a weight between two passes
 };
 
 // The identity of kMicrobatch tensors: of the forward fragment, of what a backward pass leaves for the

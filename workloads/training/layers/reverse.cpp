@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "workloads/cost/separate_kernels.h"
+#include "workloads/training/state/sharding.h"
 
 namespace moebius {
 
@@ -381,8 +382,8 @@ void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const auto results = [&](TensorId weight) {
     return biased ? std::vector<TensorId>{weight, of_bias} : std::vector<TensorId>{weight};
   };
-  // Sharded gradients are a microbatch's own until they are reduced: there is nothing to add to.
-  if (grouped || !plan().separate_accumulation || plan().zero >= 2) {
+  // Gradients that are summed in each microbatch are its own until then: there is nothing to add to.
+  if (grouped || !plan().separate_accumulation || (plan().zero >= 2 && !accumulates_whole(plan(), false))) {
     emit(op, {left_operand, right}, results(buffer));
     return;
   }
@@ -390,7 +391,7 @@ void Reverse::write_weight_gradient(const DeferredWeight& deferred) {
   const TensorId fresh = builder().transient(op.shape.m, op.shape.n, DType::kBf16, op.role);
   emit(op, {left_operand, right}, results(fresh));
   emit({.kind = OpKind::kAdd,
-        .dtype = plan().gradients,
+        .dtype = plan().accumulation == Accumulation::kWholeBf16 ? DType::kBf16 : plan().gradients,
         .role = op.role,
         .shape = {.m = op.shape.m, .n = op.shape.n}},
        {buffer, fresh}, {buffer});

@@ -35,6 +35,26 @@ bool has_split_backward(PipelineKind kind) {
   return false;
 }
 
+// As the pass finds weights and leaves them.
+FragmentPtr as_held(const StageFragments& all, PassKind kind, const HeldWeights& weights, bool last) {
+  const auto found = all.held.find({kind, weights, last});
+  if (found != all.held.end()) return found->second;
+  switch (kind) {
+    case PassKind::kForward:
+      return all.forward;
+    case PassKind::kBackwardInput:
+      return all.inputs;
+    case PassKind::kBackwardWeight:
+      return last ? all.last_weights : all.weights;
+    case PassKind::kBackward:
+    case PassKind::kPair:
+    case PassKind::kOptimizer:
+    case PassKind::kLoad:
+      break;
+  }
+  return last ? all.last_backward : all.backward;
+}
+
 }  // namespace
 
 FragmentStore::FragmentStore(const LoweringInput& input, std::vector<StageSlice> slices)
@@ -64,13 +84,11 @@ FragmentPtr FragmentStore::get(int rank, ShardPosition shard, int step, const Pa
     case PassKind::kForward:
       return forward(rank, shard, step, pass);
     case PassKind::kBackwardInput:
-      return fragments(rank, shard, step, pass.part).inputs;
+      return as_held(fragments(rank, shard, step, pass.part), pass.kind, pass.weights, false);
     case PassKind::kBackward:
       return backward(rank, shard, step, pass);
-    case PassKind::kBackwardWeight: {
-      const StageFragments& all = fragments(rank, shard, step, pass.part);
-      return pass.last ? all.last_weights : all.weights;
-    }
+    case PassKind::kBackwardWeight:
+      return as_held(fragments(rank, shard, step, pass.part), pass.kind, pass.weights, pass.last);
     case PassKind::kPair:
       return pair(rank, shard, step, pass);
     case PassKind::kOptimizer:
@@ -99,12 +117,12 @@ FragmentPtr FragmentStore::forward(int rank, ShardPosition shard, int step, cons
   // Beside a reverse pass of its own stage it is not, whichever microbatch stands for all.
   const bool later = pass.kind == PassKind::kPair && pass.backward.chunk == pass.part.chunk;
   const bool first = pass.part.microbatch == 0 && !later && all.first_forward;
-  return first ? all.first_forward : all.forward;
+  return first ? all.first_forward : as_held(all, PassKind::kForward, pass.weights, false);
 }
 
 FragmentPtr FragmentStore::backward(int rank, ShardPosition shard, int step, const Pass& pass) {
-  const StageFragments& all = fragments(rank, shard, step, pass.backward_part());
-  return pass.last ? all.last_backward : all.backward;
+  const HeldWeights& held = pass.kind == PassKind::kPair ? pass.backward_weights : pass.weights;
+  return as_held(fragments(rank, shard, step, pass.backward_part()), PassKind::kBackward, held, pass.last);
 }
 
 FragmentPtr FragmentStore::pair(int rank, ShardPosition shard, int step, const Pass& pass) {
@@ -195,7 +213,8 @@ StageFragments FragmentStore::lower(const StageSpec& stage) {
                                                       .adapters_alone = adapters},
                                                      first);
   }
-  fragments.forward = freeze(forward.builder, away_of(forward));
+  hold_weights(stage, PassKind::kForward, false, forward, forward.builder, fragments);
+  if (!fragments.forward) fragments.forward = freeze(forward.builder, away_of(forward));
   return fragments;
 }
 
@@ -233,26 +252,30 @@ void FragmentStore::lower_whole(const StageSpec& stage, ForwardPass& forward, St
   const auto reduce = [&](FragmentBuilder& builder, std::vector<StageParameter>& parameters) {
     write_gradient_reduction(builder, input_, parameters, false);
   };
-  // Sharded sums end with their microbatch, others with the last one.
-  const bool each = input_.plan->zero >= 2;
+  // Sharded sums end with their microbatch unless they gather whole, others with the last one.
+  const bool each = input_.plan->zero >= 2 && !accumulates_whole(*input_.plan);
   BackwardPass backward = lower_backward(input_, stage, forward, "backward",
                                          each ? BackwardOptions{.after_block = reduce} : BackwardOptions{});
   if (each) write_gradient_reduction(backward.builder, input_, backward.parameters, true);
   share_magnitudes(*input_.plan, Phase::kBackward, backward.builder);
   fragments.parameters = backward.parameters;
-  if (sums_beside_passes(*input_.plan)) {
-    BackwardPass last = lower_backward(input_, stage, forward, "last backward", {.after_block = reduce});
+  std::optional<BackwardPass> last;
+  if (sums_with_last(*input_.plan)) {
+    last = lower_backward(input_, stage, forward, "last backward", {.after_block = reduce});
     // What several stages of a rank may share waits for all of them.
-    write_gradient_reduction(last.builder, input_, last.parameters, placement_.chunks() == 1);
-    share_magnitudes(*input_.plan, Phase::kBackward, last.builder);
-    fragments.parameters = last.parameters;
-    fragments.last_backward = freeze(last.builder, away_of(forward));
+    write_gradient_reduction(last->builder, input_, last->parameters, placement_.chunks() == 1);
+    share_magnitudes(*input_.plan, Phase::kBackward, last->builder);
+    fragments.parameters = last->parameters;
+    if (!input_.plan->keeps_gathered())
+      fragments.last_backward = freeze(last->builder, away_of(forward));
   }
-  fragments.backward = freeze(backward.builder, away_of(forward));
+  hold_reverse_weights(stage, forward, backward, last ? &*last : nullptr, fragments);
+  if (!fragments.backward) fragments.backward = freeze(backward.builder, away_of(forward));
   if (!fragments.last_backward) fragments.last_backward = fragments.backward;
 }
 
-// Sharded sums end with their microbatch: those of norms with the first part, the others with the second.
+// Sharded sums that end with their microbatch: those of norms with the first part, the others with the
+// second.
 void FragmentStore::lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments) {
   const auto reduce = [&](FragmentBuilder& builder, std::vector<StageParameter>& parameters) {
     write_gradient_reduction(builder, input_, parameters, false);
@@ -260,22 +283,25 @@ void FragmentStore::lower_split(const StageSpec& stage, ForwardPass& forward, St
   const auto reduce_all = [&](FragmentBuilder& builder, std::vector<StageParameter>& parameters) {
     write_gradient_reduction(builder, input_, parameters, true);
   };
-  const bool each = input_.plan->zero >= 2;
+  const bool each = input_.plan->zero >= 2 && !accumulates_whole(*input_.plan);
   BackwardOptions options{.after_block = {}, .after_inputs = {}, .split = true};
   if (each) options = {.after_block = reduce, .after_inputs = reduce_all, .split = true};
   BackwardPass backward = lower_backward(input_, stage, forward, "backward", options);
   if (each) write_gradient_reduction(*backward.weights, input_, backward.parameters, true);
   fragments.parameters = backward.parameters;
-  if (sums_beside_passes(*input_.plan)) {
-    BackwardPass last = lower_backward(input_, stage, forward, "last backward",
-                                       {.after_block = reduce, .after_inputs = {}, .split = true});
-    write_gradient_reduction(*last.weights, input_, last.parameters, placement_.chunks() == 1);
-    fragments.parameters = last.parameters;
-    fragments.last_weights = freeze(*last.weights, away_of(forward));
+  std::optional<BackwardPass> last;
+  if (sums_with_last(*input_.plan)) {
+    last = lower_backward(input_, stage, forward, "last backward",
+                          {.after_block = reduce, .after_inputs = {}, .split = true});
+    write_gradient_reduction(*last->weights, input_, last->parameters, placement_.chunks() == 1);
+    fragments.parameters = last->parameters;
+    if (!input_.plan->keeps_gathered())
+      fragments.last_weights = freeze(*last->weights, away_of(forward));
   }
   share_magnitudes(*input_.plan, Phase::kBackward, backward.builder);
-  fragments.inputs = freeze(backward.builder, away_of(forward));
-  fragments.weights = freeze(*backward.weights, away_of(forward));
+  hold_reverse_weights(stage, forward, backward, last ? &*last : nullptr, fragments);
+  if (!fragments.inputs) fragments.inputs = freeze(backward.builder, away_of(forward));
+  if (!fragments.weights) fragments.weights = freeze(*backward.weights, away_of(forward));
   if (!fragments.last_weights) fragments.last_weights = fragments.weights;
 }
 

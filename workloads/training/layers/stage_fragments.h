@@ -20,6 +20,9 @@ struct StageFragments {
   FragmentPtr forward, first_forward;         // the second gathers weights that were updated; null: none does
   FragmentPtr backward, last_backward;        // whole; null where the schedule has none
   FragmentPtr inputs, weights, last_weights;  // in two parts; the same
+  // Where weights stay gathered between passes: as they stand before and behind each pass of a step, by
+  // whether it reduces; above is the pass that has least to gather. Pairs: of their halves.
+  std::map<std::tuple<PassKind, HeldWeights, bool>, FragmentPtr> held;
   std::vector<StageParameter> parameters;
   FragmentPtr optimizer;  // of this chunk alone, where hybrid recomputation weighs it; else null
 };
@@ -80,6 +83,11 @@ class FragmentStore {
   FragmentPtr freeze(FragmentBuilder& builder, const std::set<std::uint32_t>& away) const;
   std::set<std::uint32_t> away_of(const ForwardPass& forward) const;
   std::set<std::uint32_t> weights_before(const StageSpec& stage);
+  // Of those passes of the chunk that the builder has the ops of: as they find and leave weights.
+  void hold_weights(const StageSpec& stage, PassKind kind, bool last, const ForwardPass& forward,
+                    FragmentBuilder& builder, StageFragments& fragments);
+  void hold_reverse_weights(const StageSpec& stage, ForwardPass& forward, BackwardPass& pass,
+                            BackwardPass* last, StageFragments& fragments);
   void lower_whole(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
   void lower_split(const StageSpec& stage, ForwardPass& forward, StageFragments& fragments);
   bool packs() const { return input_.workload->lengths.has_value(); }

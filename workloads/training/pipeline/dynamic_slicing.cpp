@@ -160,10 +160,10 @@ class Probes {
 
   void measure(const StageSpec& spec, Probe& probe) {
     const StageFragments& all = probe.fragments;
-    std::set<std::uint32_t> stay, kept;
+    std::set<std::uint32_t> stay, kept, step;
     for (const FragmentPtr& each : {all.forward, all.backward, all.inputs, all.weights}) {
       if (!each) continue;
-      probe.stays += bytes_of(*each, Scope::kRank, stay);
+      probe.stays += bytes_of(*each, Scope::kRank, stay) + bytes_of(*each, Scope::kStep, step);
       probe.kept += bytes_of(*each, Scope::kMicrobatch, kept);
       probe.passing = std::max(probe.passing, passing_bytes(*each));
     }

@@ -106,6 +106,31 @@ void mark_last(std::vector<Pass>& passes, int chunks) {
   }
 }
 
+// Of each chunk, pass by pass. The weights' part of a reverse pass that was cut in two uses few of them: what
+// it finds whole it uses, and leaves all as they stand.
+void mark_weights(const PipelineSpec& spec, std::vector<Pass>& passes) {
+  const auto reverses = [](const Pass& pass) { return pass.runs_backward(); };
+  std::vector<WeightsStand> now(spec.chunks, WeightsStand::kCut);
+  std::vector<int> left(spec.chunks, 0);  // reverse passes
+  for (const Pass& pass : passes) left[pass.backward_part().chunk] += reverses(pass) ? 1 : 0;
+  const auto next = [](WeightsStand& stand, WeightsStand after) {
+    const HeldWeights held{stand, after};
+    stand = after;
+    return held;
+  };
+  for (Pass& pass : passes) {
+    if (pass.runs_forward()) pass.weights = next(now[pass.part.chunk], spec.after_forward);
+    const int chunk = pass.backward_part().chunk;
+    if (reverses(pass)) {
+      const bool last = --left[chunk] == 0;
+      HeldWeights& held = pass.kind == PassKind::kPair ? pass.backward_weights : pass.weights;
+      held = next(now[chunk], last ? WeightsStand::kCut : spec.after_backward);
+    }
+    if (pass.kind == PassKind::kBackwardWeight && now[chunk] == WeightsStand::kWhole)
+      pass.weights = {now[chunk], now[chunk]};
+  }
+}
+
 }  // namespace
 
 StagePlacement::StagePlacement(PipelineKind kind, int ranks, int virtual_stages)
@@ -167,8 +192,12 @@ bool depends_on_times(PipelineKind kind) {
 
 PipelineSpec pipeline_spec(const TrainingPlan& plan, int microbatches) {
   const StagePlacement placement(plan);
-  return {plan.schedule,          plan.pp,           placement.chunks(), microbatches,
-          plan.overlap_two_batch, plan.stage_seconds};
+  PipelineSpec spec{plan.schedule,          plan.pp,           placement.chunks(), microbatches,
+                    plan.overlap_two_batch, plan.stage_seconds};
+  if (!plan.keeps_gathered()) return spec;
+  spec.after_forward = plan.regather == 1 ? WeightsStand::kWhole : WeightsStand::kPart;
+  if (!plan.free_after_backward) spec.after_backward = WeightsStand::kWhole;
+  return spec;
 }
 
 std::vector<std::vector<Pass>> pipeline_passes(const PipelineSpec& spec) {
@@ -178,6 +207,7 @@ std::vector<std::vector<Pass>> pipeline_passes(const PipelineSpec& spec) {
     all.push_back(passes_of_rank(spec, rank));
   for (std::vector<Pass>& passes : all) {
     mark_last(passes, spec.chunks);
+    if (spec.after_forward != WeightsStand::kCut) mark_weights(spec, passes);
     passes.push_back({PassKind::kOptimizer, {0, spec.microbatches - 1}});
   }
   return all;

@@ -30,6 +30,8 @@ struct Pass {
   PassPart part = {};
   PassPart backward = {};  // of a pair, whose `part` is the forward pass
   bool last = false;       // the gradients of the weights of its (backward) chunk are complete with it
+  HeldWeights weights = {};         // of its chunk, of a pair of its forward pass's
+  HeldWeights backward_weights = {};  // of a pair: of its backward pass's
 
   bool runs_forward() const { return kind == PassKind::kForward || kind == PassKind::kPair; }
   // Gradients of inputs, of weights.
@@ -80,11 +82,14 @@ struct PipelineSpec {
   bool pairs =
       false;  // 1F1B and interleaved: their steady state runs forward and backward passes side by side
   std::vector<StageSeconds> seconds = {};  // ZB-V: by stage of the model; empty: all alike
+  // Of sharded weights, what forward passes leave, and reverse passes before their chunk's last one.
+  WeightsStand after_forward = WeightsStand::kCut, after_backward = WeightsStand::kCut;
 };
 PipelineSpec pipeline_spec(const TrainingPlan& plan, int microbatches);
 bool depends_on_times(PipelineKind kind);  // the order of its passes, on PipelineSpec::seconds
 
-// The passes of each pipeline rank in one step, the optimizer last.
+// The passes of each pipeline rank in one step, the optimizer last. Weights that passes leave gathered are
+// found so by the next pass of their chunk, whatever its microbatch: one copy of them stands on a rank.
 std::vector<std::vector<Pass>> pipeline_passes(const PipelineSpec& spec);
 
 // The turns in which passes are issued: each rank issues at most its next pass a turn, once everything that

@@ -74,10 +74,13 @@ class Overlap {
   void add_tensors(const Fragment& given, int half) {
     for (const Tensor& tensor : given.tensors) {
       const auto next = static_cast<std::int32_t>(fragment_.tensors.size());
-      if (tensor.scope == Scope::kRank) {
-        const auto [known, is_new] = parameters_.try_emplace(tensor.key, next);
+      if (tensor.scope == Scope::kRank || tensor.scope == Scope::kStep) {
+        const auto [known, is_new] = parameters_.try_emplace({tensor.scope, tensor.key}, next);
         tensors_[half].push_back(known->second);
-        if (!is_new) continue;
+        if (!is_new) {
+          fragment_.tensors[known->second].freed |= tensor.freed;
+          continue;
+        }
       } else {
         tensors_[half].push_back(next);
       }
@@ -122,7 +125,7 @@ class Overlap {
   Fragment fragment_;
   std::array<std::vector<std::int32_t>, 2> tensors_, places_;  // of the halves, here
   std::array<std::int32_t, 2> routes_{}, batches_{};
-  std::map<std::uint32_t, std::int32_t> parameters_;  // by key
+  std::map<std::pair<Scope, std::uint32_t>, std::int32_t> parameters_;  // by key
 };
 
 }  // namespace

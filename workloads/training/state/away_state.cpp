@@ -8,6 +8,7 @@
 
 #include "workloads/cost/separate_kernels.h"
 #include "workloads/training/layers/stated_waits.h"
+#include "workloads/training/state/away_rules.h"
 #include "workloads/training/state/sharding.h"
 #include "workloads/training/state/shared_scales.h"
 #include "workloads/training/state/stretches_of.h"
@@ -15,16 +16,6 @@
 
 namespace moebius {
 namespace {
-
-bool writes_shards(const Op& op, const Fragment& fragment) {
-  return op.kind == OpKind::kReduceScatter && fragment.tensors[fragment.output(op, 0)].shards > 0;
-}
-
-// Gradients of norms under sequence parallelism, which ranks of a tensor group hold parts of.
-bool sums_tensor_parts(const Op& op) {
-  const bool of_tensor_group = op.group == GroupRole::kTensor || op.group == GroupRole::kExpertTensor;
-  return op.kind == OpKind::kAllReduce && op.lane == Lane::kDataComm && of_tensor_group;
-}
 
 // A reduce-scatter into shards and what it reads: the gradients, or copies of them.
 struct Sum {
@@ -37,6 +28,8 @@ class Rewrite {
   Rewrite(const TrainingPlan& plan, const AwayState& away, FragmentBuilder& old)
       : plan_(plan),
         away_(away),
+        is_(plan, away),
+        summed_(summed_into_shards(old.fragment())),
         fragment_(old.fragment()),
         builder_(fragment_.name, fragment_.phase),
         stretch_(stretches_of(plan, fragment_)),
@@ -56,61 +49,57 @@ class Rewrite {
     builder_.begin_matches(free_match());
     int reached = -1;
     for (std::size_t i = 0; i < fragment_.ops.size(); ++i) {
-      if (stretch_[i] != reached) begin_stretch(reached = stretch_[i], fragment_.ops[i]);
+      if (stretch_[i] != reached) {
+        leave_parts(reached);
+        begin_stretch(reached = stretch_[i], fragment_.ops[i]);
+      }
       write(fragment_.ops[i]);
     }
+    leave_parts(reached);
     put_back_before(stretch_.back() + 1);
+    for (const Tensor& other : is_.others_freed()) builder_.add(other);
     return builder_.freeze_it();
   }
 
  private:
-  bool offloaded(const Tensor& tensor) const {
-    if (tensor.scope == Scope::kMicrobatch) return away_.activations.count(tensor.key) > 0;
-    if (tensor.scope != Scope::kRank) return false;
-    return (tensor.memory == MemoryKind::kWeights && plan_.offload.parameters) ||
-           (tensor.memory == MemoryKind::kGradients && plan_.offload.gradients) ||
-           (tensor.memory == MemoryKind::kOptimizer && plan_.offload.optimizer);
-  }
-
-  bool is_whole_weight(const Tensor& tensor) const {
-    return tensor.scope == Scope::kRank && tensor.memory == MemoryKind::kWeights && tensor.shards == 0;
-  }
-
-  bool gathers(const Tensor& t) const {
-    return is_whole_weight(t) && shards_parameters(plan_, t.experts > 0);
-  }
-
-  // Stands here, but of what the optimizer wrote only this rank's shard is new.
-  bool refreshes(const Tensor& tensor) const {
-    return away_.first_of_step && plan_.overlap_weights && is_whole_weight(tensor) &&
-           away_.refreshed.count(tensor.key) == 0 && (is_adapter(tensor) || !away_.adapters_alone) &&
-           num_shards(plan_, tensor.experts > 0) > 1;
-  }
-
-  // Sums of one microbatch, which end in the members' shards.
-  bool passes(const Tensor& tensor) const {
-    return tensor.scope == Scope::kRank && tensor.memory == MemoryKind::kGradients && tensor.shards == 0 &&
-           shards_gradients(plan_, tensor.experts > 0);
-  }
-
-  // Tensors keep their numbers. Those that visit live in the fragment only.
+  // Tensors keep their numbers. Those that visit live in the fragment, or between passes.
   void add_tensor(TensorId id) {
     const Tensor& tensor = fragment_.tensors[id];
-    const bool stays = refreshes(tensor);
-    const bool visits = !stays && (gathers(tensor) || (offloaded(tensor) && !passes(tensor)));
+    const bool stays = is_.refreshes(tensor);
+    const bool visits = !stays && (is_.gathers(tensor) || (is_.offloaded(tensor) && !is_.passes(tensor)));
     if (visits || stays) visitors_[id] = {.here = id};
-    builder_.add(visits || passes(tensor) ? of_fragment(tensor) : tensor);
+    if (is_.passes(tensor) && accumulates_whole(plan_, tensor.experts > 0)) {
+      Tensor sum = of_step(tensor);
+      sum.freed = summed_.count(id) > 0;
+      builder_.add(sum);
+    } else if (is_.gathers(tensor) && !stands_in_half(tensor, plan_)) {
+      builder_.add(is_.gathered_whole(tensor));
+    } else {
+      builder_.add(visits || is_.passes(tensor) ? of_fragment(tensor) : tensor);
+    }
   }
 
   void add_homes(TensorId id) {
     const Tensor& whole = fragment_.tensors[id];
     Visitor& visitor = visitors_[id];
-    if (refreshes(whole)) return add_refreshed(id, visitor);
-    visitor.gathered = gathers(whole);
-    visitor.loaded = offloaded(whole);
-    const bool cast = visitor.gathered && stands_in_half(whole, plan_);
-    if (cast) visitor.half = builder_.add(of_fragment(half_of(whole)));
-    Tensor home = visitor.gathered ? shard_of(cast ? half_of(whole) : whole, plan_) : whole;
+    if (is_.refreshes(whole)) return add_refreshed(id, visitor);
+    const bool gathers = is_.gathers(whole), cast = gathers && stands_in_half(whole, plan_);
+    const Tensor travels = cast ? half_of(whole) : whole;
+    const WeightsStand found = gathers ? is_.found(whole) : WeightsStand::kCut;
+    if (cast) visitor.half = builder_.add(is_.gathered_whole(travels));
+    if (gathers && is_.left(whole) == WeightsStand::kPart)
+      visitor.part = builder_.add(part_of(travels, plan_));
+    visitor.gathered = gathers && found != WeightsStand::kWhole;
+    visitor.loaded = is_.offloaded(whole) && found == WeightsStand::kCut;
+    if (found == WeightsStand::kPart) {
+      Tensor part = part_of(travels, plan_);
+      part.freed = visitor.part == kNoTensor;
+      visitor.shard = builder_.add(part);
+    }
+    if (visitor.gathered && plan_.shard_buffers == ShardBuffers::kCopied)
+      visitor.buffer = another_like(visitor.arrives());
+    if (found != WeightsStand::kCut) return;
+    Tensor home = gathers ? shard_of(travels, plan_) : whole;
     if (visitor.loaded) {
       home.on_host = true;
       visitor.home = builder_.add(home);
@@ -119,7 +108,6 @@ class Rewrite {
     }
     if (!visitor.gathered) return;
     visitor.shard = builder_.add(home);
-    if (plan_.shard_buffers == ShardBuffers::kCopied) visitor.buffer = another_like(visitor.arrives());
   }
 
   // Gathered in place; a copy to a buffer and back counts as one from it.
@@ -134,6 +122,7 @@ class Rewrite {
   static Tensor of_fragment(Tensor tensor) {
     tensor.scope = Scope::kFragment;
     tensor.key = 0;
+    tensor.freed = false;
     return tensor;
   }
 
@@ -149,6 +138,7 @@ class Rewrite {
         Visitor& visitor = found->second;
         const bool written = j >= op.num_inputs;
         if (visitor.first < 0) visitor.first = stretch_[i];
+        visitor.last = stretch_[i];
         visitor.forward |= op.kind == OpKind::kGemm || op.kind == OpKind::kGroupedGemm;
         visitor.backward |= op.kind == OpKind::kGemmDgrad || op.kind == OpKind::kGroupedGemmDgrad;
         // What a microbatch writes anew has nothing to bring.
@@ -162,7 +152,9 @@ class Rewrite {
     }
     first_used_.resize(stretch_.back() + 1);
     last_written_.resize(stretch_.back() + 1);
+    last_used_.resize(stretch_.back() + 1);
     for (const auto& [id, visitor] : visitors_) {
+      if (visitor.first >= 0 && visitor.part != kNoTensor) last_used_[visitor.last].push_back(id);
       if (visitor.first >= 0) first_used_[visitor.first].push_back(id);
       if (visitor.stored) last_written_[visitor.last_write].push_back(id);
     }
@@ -206,13 +198,14 @@ class Rewrite {
     waits_.clear();
   }
 
-  // A pass of the chip over a whole tensor.
+  // A pass of the chip over a whole tensor, or over what the other one takes of it.
   void copy(TensorId from, TensorId to) {
-    const Tensor& tensor = builder_.tensor(from);
+    const Tensor& tensor = builder_.tensor(to);
+    const bool wider = builder_.tensor(from).dtype == DType::kBf16 && tensor.dtype != DType::kBf16;
     const Op op{.kind = OpKind::kSplit,
                 .dtype = tensor.dtype,
                 .role = tensor.role,
-                .shape = {.m = tensor.held_rows(), .n = tensor.held_columns()}};
+                .shape = {.m = tensor.held_rows(), .n = tensor.held_columns(), .k = wider ? 1 : 0}};
     builder_.compute_units = 0;
     last_compute_ = builder_.emit(op, {from}, {to}, waits_);
     waits_.clear();
@@ -223,14 +216,22 @@ class Rewrite {
     return {operands, operands + op.num_inputs};
   }
 
-  // Of gradients, as often as passes go over them before they are summed.
-  std::vector<TensorId> copies_of(std::vector<TensorId> gradients) {
-    int passes = 0;
+  // Behind the last op that uses it a weight is cut for the neighbours that keep one copy of it.
+  void leave_parts(int stretch) {
+    if (stretch < 0) return;
+    for (const TensorId id : last_used_[stretch]) copy(visitors_.at(id).arrives(), visitors_.at(id).part);
+  }
+
+  // Of gradients, as often as passes go over them before they are summed; the first one casts them.
+  std::vector<TensorId> copies_of(const Op& sum, std::vector<TensorId> gradients) {
+    const bool cast = builder_.tensor(gradients.front()).dtype == DType::kBf16 && sum.dtype == DType::kFp32;
+    int passes = cast ? 1 : 0;
     if (plan_.shard_buffers == ShardBuffers::kCopied) passes = 1;
     if (plan_.shard_buffers == ShardBuffers::kFlat) passes = 2;  // together, then divided
     for (; passes > 0; --passes)
       for (TensorId& gradient : gradients) {
         const TensorId copied = another_like(gradient);
+        if (cast) builder_.tensor(copied).dtype = sum.dtype;
         copy(gradient, copied);
         gradient = copied;
       }
@@ -250,14 +251,18 @@ class Rewrite {
       to.push_back(visitor.gathered ? visitor.shard : visitor.here);
     }
     each_bucket({.kind = OpKind::kCopyFromHost, .lane = Lane::kHostCopy}, from, to, after_compute());
-    for (const bool expert : {false, true}) gather(stretch, expert);
+    for (const bool expert : {false, true})
+      for (const bool of_part : {false, true}) gather(stretch, expert, of_part);
   }
 
-  void gather(int stretch, bool expert) {
+  // `of_part`: among the neighbours that hold a copy.
+  void gather(int stretch, bool expert, bool of_part) {
     std::vector<TensorId> from, to;
     for (const TensorId id : used_first_in(stretch)) {
       const Visitor& visitor = visitors_.at(id);
-      const bool of_group = (fragment_.tensors[id].experts > 0) == expert;
+      const Tensor& tensor = fragment_.tensors[id];
+      const bool so = (is_.found(tensor) == WeightsStand::kPart) == of_part;
+      const bool of_group = so && (tensor.experts > 0) == expert;
       if (!visitor.gathered || !of_group) continue;
       from.push_back(visitor.shard);
       to.push_back(visitor.filled());
@@ -265,7 +270,7 @@ class Rewrite {
     each_bucket({.kind = OpKind::kAllGather,
                  .lane = Lane::kDataComm,
                  .role = expert ? Role::kExperts : Role::kDense,
-                 .group = shard_group(plan_, expert)},
+                 .group = of_part ? regather_group(expert) : shard_group(plan_, expert)},
                 from, to, after_compute());
   }
 
@@ -327,7 +332,10 @@ class Rewrite {
     builder_.phase = op.phase;
     builder_.layer = op.layer;
     if (writes_shards(op, fragment_)) {
-      sums_[stretch_[index_of(op)]].push_back({&op, copies_of(inputs_of(op))});
+      const std::vector<TensorId> inputs = copies_of(op, inputs_of(op));
+      // The update that reads them stands in the same fragment.
+      if (fragment_.phase == Phase::kOptimizer) replay(op, op.lane, inputs);
+      if (fragment_.phase != Phase::kOptimizer) sums_[stretch_[index_of(op)]].push_back({&op, inputs});
       return;
     }
     // In turn with the other messages of the tensor group: sums into shards, which are put off, would wait
@@ -362,12 +370,15 @@ class Rewrite {
 
   const TrainingPlan& plan_;
   const AwayState& away_;
+  const AwayRules is_;
+  const std::set<TensorId> summed_;
   const Fragment& fragment_;
   FragmentBuilder builder_;
   const std::vector<int> stretch_;
   StatedWaits stated_;
   std::map<TensorId, Visitor> visitors_;
-  std::vector<std::vector<TensorId>> first_used_, last_written_;  // of them, by stretch, ascending
+  // Of them, by stretch, ascending; of those that are last used those alone of which a part stays.
+  std::vector<std::vector<TensorId>> first_used_, last_written_, last_used_;
   std::map<int, std::vector<Sum>> sums_;  // by stretch: those that have not been written yet
   std::vector<std::int32_t> waits_;       // of the next op that computes
   std::int32_t last_compute_ = -1, done_ = -1;
@@ -376,23 +387,12 @@ class Rewrite {
 
 }  // namespace
 
-std::vector<std::int32_t> leaving_ops(const TrainingPlan& plan, const Fragment& fragment) {
-  std::map<Lane, std::int32_t> last;
-  const auto all = static_cast<std::int32_t>(plan.zero < 2 && !plan.offload.any() ? 0 : fragment.ops.size());
-  for (std::int32_t i = 0; i < all; ++i) {
-    const Op& op = fragment.ops[i];
-    if (op.kind == OpKind::kCopyToHost || writes_shards(op, fragment)) last[op.lane] = i;
-  }
-  std::vector<std::int32_t> ops;
-  for (const auto& [lane, op] : last) ops.push_back(op);
-  return ops;
-}
-
 FragmentPtr freeze_with_away_state(const TrainingPlan& plan, const AwayState& away,
                                    FragmentBuilder& builder) {
   const bool refreshed = away.first_of_step && plan.overlap_weights;
   const bool nothing = plan.zero < 2 && !plan.offload.any() && !refreshed;
-  if (nothing || builder.fragment().ops.empty()) return builder.freeze_it();
+  if (nothing) return builder.freeze_it();
+  if (builder.fragment().ops.empty()) return freeze_without_ops(plan, away, builder);
   builder.cut_for_overlap();
   return Rewrite(plan, away, builder).run();
 }

@@ -19,8 +19,9 @@ std::set<std::uint32_t> away_activations(const TrainingPlan& plan, const Fragmen
 // Of so many layers of a stage those, the first ones, that this is true of.
 int layers_away(const TrainingPlan& plan, int layers);
 
-// Sums that go into shards and copies to the host: when a pass has computed they may be on their way. The
-// last one of each lane, which keeps their order.
+// Sums that go into shards and copies to the host: when a pass has computed they may be on their way. And
+// what computes, where weights that stand between passes go. The last one of each lane, which keeps their
+// order.
 std::vector<std::int32_t> leaving_ops(const TrainingPlan& plan, const Fragment& fragment);
 
 // What a fragment is beside its ops.
@@ -29,6 +30,9 @@ struct AwayState {
   bool first_of_step = false;                // a forward pass before all others of its stage in a step
   std::set<std::uint32_t> refreshed = {};    // keys of what another stage of the rank has gathered before it
   bool adapters_alone = false;               // are updated: all other weights are frozen
+  HeldWeights weights = {};                  // of those of which ranks hold shards
+  bool shares_ends = false;  // another stage of the rank may have embedding and head, too: not between passes
+  const Fragment* forward = nullptr;         // of the stage whose weights a reverse pass frees; null: of none
 };
 
 // Freezes what `builder` holds. Its ops fall into stretches: groups of /plan/dp/group_layers layers, in the
@@ -38,6 +42,9 @@ struct AwayState {
 // never holds more than prefetch + 1 stretches of what is brought, and as many of what is left. A plan with
 // nothing away: frozen as it is. With /plan/dp/buffers passes of the chip copy what gathers bring, and what
 // is to be summed, where the first stretch uses it and where a stretch has made it.
+// Weights that the plan leaves gathered between passes (TrainingPlan::regather) are of the step: what is
+// found whole is not brought, what neighbours hold is gathered among them alone. Gradients that gather whole
+// (TrainingPlan::accumulation) are, too, until they are summed.
 // With weights in BF16 those of FP8 products are gathered so, and quantised there. With
 // /plan/dp/overlap_weights the first forward pass of a step gathers what the optimizer has updated.
 FragmentPtr freeze_with_away_state(const TrainingPlan& plan, const AwayState& away, FragmentBuilder& builder);

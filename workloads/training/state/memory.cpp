@@ -22,8 +22,13 @@ struct Use {
   bool second = false;      // of the second microbatch
 };
 
+// Its rows are of a matrix, not of tokens.
+bool is_state(const Tensor& tensor) {
+  return tensor.scope == Scope::kRank || tensor.scope == Scope::kStep;
+}
+
 RowsOf rows_by_route(const Tensor& tensor, const Route& route) {
-  if (tensor.scope == Scope::kRank || tensor.rows == 0) return RowsOf::kAll;
+  if (is_state(tensor) || tensor.rows == 0) return RowsOf::kAll;
   if (tensor.rows == route.max_rows_of_rank()) return RowsOf::kCopies;
   return tensor.rows == route.max_received_tokens() ? RowsOf::kReceived : RowsOf::kAll;
 }
@@ -51,6 +56,7 @@ struct KnownFragment {
   std::vector<Use> uses;       // by tensor
   std::vector<bool> written;   // by tensor
   std::vector<bool> released;  // by tensor
+  std::vector<std::int32_t> of_step;  // kStep tensors
 };
 
 std::vector<Use> uses_of(const Fragment& fragment, bool by_route) {
@@ -63,7 +69,7 @@ std::vector<Use> uses_of(const Fragment& fragment, bool by_route) {
       Use& use = uses[tensor];
       if (use.first < 0) use.first = static_cast<std::int32_t>(i);
       use.last = static_cast<std::int32_t>(i);
-      if (op.route < 0 || fragment.tensors[tensor].scope == Scope::kRank) continue;
+      if (op.route < 0 || is_state(fragment.tensors[tensor])) continue;
       const bool exchanged = copies && is_exchanged(op, j) && fragment.tensors[tensor].rows > 0;
       if (!exchanged && (!by_route || use.rows != RowsOf::kAll)) continue;
       use.route = op.route;
@@ -105,25 +111,26 @@ double bytes_of(const Tensor& tensor, const Use& use, const MemoryPass& pass, in
 
 // What running a fragment does to memory, relative to what was in use before it.
 struct FragmentMemory {
-  MemoryByKind at_peak{};  // activations may be below zero (freed meanwhile)
-  double kept = 0;         // activations after it: written here minus last used here
+  MemoryByKind at_peak{};  // what it found may be below zero (freed meanwhile)
+  MemoryByKind kept{};     // activations and what is of the step after it: written here minus last used here
   double kept_on_host = 0;
 };
 
 // Microbatch tensors count from where they are written, and no more from where the reverse pass has used
-// them.
+// them; those of the step from where they are `born`, written while they are not there, until they are freed.
 class Walk {
  public:
-  Walk(const MemoryPass& pass, const KnownFragment& known, int member)
-      : pass_(pass), fragment_(*pass.fragment), known_(known), member_(member) {}
+  Walk(const MemoryPass& pass, const KnownFragment& known, const std::vector<std::int32_t>& born, int member)
+      : pass_(pass), fragment_(*pass.fragment), known_(known), born_(born), member_(member) {}
 
   FragmentMemory run() {
     FragmentMemory memory;
     std::vector<double> change(fragment_.ops.size() + 1, 0);
     each([&](const Tensor& tensor, std::int32_t from, std::int32_t until, double bytes) {
-      const bool stays = tensor.scope == Scope::kMicrobatch;
-      if (stays) (tensor.on_host ? memory.kept_on_host : memory.kept) += bytes;
+      const bool stays = outlives(tensor);
+      if (stays && tensor.on_host) memory.kept_on_host += bytes;
       if (tensor.on_host) return;
+      if (stays) memory.kept[static_cast<int>(kind_after(tensor))] += {bytes};
       change[from] += bytes;
       if (!stays) change[until] -= bytes;
     });
@@ -134,20 +141,43 @@ class Walk {
       if (now > most) most = now, peak = static_cast<std::int32_t>(i);
     }
     each([&](const Tensor& tensor, std::int32_t from, std::int32_t until, double bytes) {
-      const bool there = from <= peak && (tensor.scope == Scope::kMicrobatch || peak < until);
+      const bool there = from <= peak && (outlives(tensor) || peak < until);
       if (there && !tensor.on_host) memory.at_peak[static_cast<int>(tensor.memory)] += {bytes};
     });
     return memory;
   }
 
  private:
+  static bool outlives(const Tensor& tensor) {
+    return tensor.scope == Scope::kMicrobatch || tensor.scope == Scope::kStep;
+  }
+  // As what it counts between passes.
+  static MemoryKind kind_after(const Tensor& tensor) {
+    return tensor.scope == Scope::kStep ? tensor.memory : MemoryKind::kActivations;
+  }
+
+  template <class Visit>
+  void each_of_step(const Visit& visit) const {
+    for (const std::int32_t t : born_) {
+      const std::int32_t from = known_.uses[t].first;
+      visit(fragment_.tensors[t], from, from, fragment_.tensors[t].kept_bytes().value);
+    }
+    for (const std::int32_t t : known_.of_step) {
+      if (!fragment_.tensors[t].freed) continue;
+      const auto end = static_cast<std::int32_t>(fragment_.ops.size());
+      const std::int32_t after = known_.uses[t].first >= 0 ? known_.uses[t].last + 1 : end;
+      visit(fragment_.tensors[t], after, after, -fragment_.tensors[t].kept_bytes().value);
+    }
+  }
+
   // visit(tensor, first op at which its bytes count, first op at which they do not, bytes).
   template <class Visit>
   void each(const Visit& visit) const {
+    each_of_step(visit);
     for (std::size_t t = 0; t < fragment_.tensors.size(); ++t) {
       const Tensor& tensor = fragment_.tensors[t];
       const Use& use = known_.uses[t];
-      if (use.first < 0 || tensor.scope == Scope::kRank) continue;
+      if (use.first < 0 || is_state(tensor)) continue;
       const double bytes = bytes_of(tensor, use, pass_, member_);
       const bool stays = tensor.scope == Scope::kMicrobatch;
       if (!stays || known_.written[t]) visit(tensor, use.first, use.last + 1, bytes);
@@ -158,7 +188,32 @@ class Walk {
   const MemoryPass& pass_;
   const Fragment& fragment_;
   const KnownFragment& known_;
+  const std::vector<std::int32_t>& born_;
   int member_;
+};
+
+std::vector<std::int32_t> of_step(const Fragment& fragment) {
+  std::vector<std::int32_t> tensors;
+  for (std::size_t t = 0; t < fragment.tensors.size(); ++t)
+    if (fragment.tensors[t].scope == Scope::kStep) tensors.push_back(static_cast<std::int32_t>(t));
+  return tensors;
+}
+
+// What is there of a step's own tensors from pass to pass.
+class Standing {
+ public:
+  // Of those of a fragment what it writes while it is not there; then what it frees is gone.
+  std::vector<std::int32_t> run(const Fragment& fragment, const KnownFragment& known) {
+    std::vector<std::int32_t> born;
+    for (const std::int32_t t : known.of_step)
+      if (known.written[t] && keys_.insert(fragment.tensors[t].key).second) born.push_back(t);
+    for (const std::int32_t t : known.of_step)
+      if (fragment.tensors[t].freed) keys_.erase(fragment.tensors[t].key);
+    return born;
+  }
+
+ private:
+  std::set<std::uint32_t> keys_;
 };
 
 // Weights, gradients and states: every kRank tensor once.
@@ -188,7 +243,9 @@ KnownPasses known_passes(std::span<const MemoryPass> passes, bool by_route) {
   for (const MemoryPass& pass : passes) {
     const Fragment& fragment = *pass.fragment;
     const auto [place, added] = known.fragments.try_emplace(&fragment);
-    if (added) place->second = {uses_of(fragment, by_route), written_here(fragment), released_here(fragment)};
+    if (added)
+      place->second = {uses_of(fragment, by_route), written_here(fragment), released_here(fragment),
+                       of_step(fragment)};
   }
   return known;
 }
@@ -197,25 +254,32 @@ ClassMemory memory_of_member(std::span<const MemoryPass> passes, const KnownPass
   ClassMemory result;
   result.resident = common.resident;
   result.on_host = common.on_host;
-  using Drawn = std::tuple<const Fragment*, const std::vector<RoutePtr>*, const std::vector<RoutePtr>*>;
+  using Drawn = std::tuple<const Fragment*, const std::vector<RoutePtr>*, const std::vector<RoutePtr>*,
+                           std::vector<std::int32_t>>;
   std::map<Drawn, FragmentMemory> known;
-  double alive = 0, on_host = 0, most_on_host = 0;
+  Standing standing;
+  MemoryByKind alive{};
+  double on_host = 0, most_on_host = 0;
   int microbatches = 0;
   for (const MemoryPass& pass : passes) {
-    const auto [place, added] = known.try_emplace({pass.fragment, pass.routes, pass.second_routes});
-    if (added) place->second = Walk(pass, common.fragments.at(pass.fragment), member).run();
+    const KnownFragment& fragment = common.fragments.at(pass.fragment);
+    const std::vector<std::int32_t> born = standing.run(*pass.fragment, fragment);
+    const auto [place, added] = known.try_emplace({pass.fragment, pass.routes, pass.second_routes, born});
+    if (added) place->second = Walk(pass, fragment, born, member).run();
     const FragmentMemory& memory = place->second;
     MemoryByKind now = result.resident;
-    for (int kind = 0; kind < kNumMemoryKinds; ++kind) now[kind] += memory.at_peak[kind];
-    now[static_cast<int>(MemoryKind::kActivations)] += {alive};
+    for (int kind = 0; kind < kNumMemoryKinds; ++kind) {
+      now[kind] += memory.at_peak[kind];
+      now[kind] += alive[kind];
+    }
     const int during = microbatches + std::max(pass.microbatches, pass.begun);
     if (total(now) > result.peak)
       result.peak = total(now), result.at_peak = now, result.peak_microbatches = during;
-    alive += memory.kept;
+    for (int kind = 0; kind < kNumMemoryKinds; ++kind) alive[kind] += memory.kept[kind];
     on_host += memory.kept_on_host;
     most_on_host = std::max(most_on_host, on_host);
     microbatches += pass.microbatches;
-    result.after_pass.push_back(total(result.resident) + Bytes{alive});
+    result.after_pass.push_back(total(result.resident) + total(alive));
   }
   result.on_host[static_cast<int>(MemoryKind::kActivations)] += {most_on_host};
   return result;

@@ -1,6 +1,7 @@
 // Device memory of a training step, per rank class, from the tensors of its fragments in the order they run:
 // weights, gradients and optimizer states stay; activations live from the forward pass of their microbatch to
-// their last use in its reverse pass; the rest lives inside a fragment, from the op that begins it to the
+// their last use in its reverse pass; what is of a step (Scope::kStep) from the pass that writes it to the
+// one that frees it; the rest lives inside a fragment, from the op that begins it to the
 // last that touches it. What stands in host memory is counted apart.
 #pragma once
 

@@ -88,13 +88,15 @@ Op bucket_op(OpKind kind, GroupRole group, Role role) {
   return {.kind = kind, .role = role, .group = group, .shape = {}};
 }
 
-// Gradients are summed in FP32, and travel in 8 bits where the plan says so.
+// What they travel in, where that is not what they stand in: 8 bits, or what BF16 ones are summed in.
 std::optional<DType> wire_of_gradients(const TrainingPlan& plan) {
-  return plan.gradients == DType::kFp8 ? std::optional(DType::kFp8) : std::nullopt;
+  const bool differs = plan.gradients == DType::kFp8 || plan.accumulation == Accumulation::kWholeBf16;
+  return differs ? std::optional(plan.gradients) : std::nullopt;
 }
 
 Tensor gradient_shard_of(const Tensor& weight, const TrainingPlan& plan) {
   Tensor shard = shard_of(gradient_of(weight, plan), plan);
+  if (plan.accumulation == Accumulation::kWholeBf16) shard.dtype = DType::kFp32;
   shard.key = weight.key + static_cast<std::uint32_t>(Part::kGradientShard) -
               static_cast<std::uint32_t>(Part::kWeight);
   return shard;

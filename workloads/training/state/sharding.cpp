@@ -50,6 +50,37 @@ Tensor shard_of(const Tensor& whole, const TrainingPlan& plan) {
   return shard;
 }
 
+bool accumulates_whole(const TrainingPlan& plan, bool expert) {
+  return plan.accumulation != Accumulation::kShards && shards_gradients(plan, expert);
+}
+
+bool accumulates_whole(const TrainingPlan& plan) {
+  return accumulates_whole(plan, false) || accumulates_whole(plan, true);
+}
+
+WeightsStand stands(const TrainingPlan& plan, bool expert, WeightsStand stand) {
+  const bool few = stand == WeightsStand::kPart && num_shards(plan, expert) <= plan.regather;
+  return few ? WeightsStand::kCut : stand;
+}
+
+GroupRole regather_group(bool expert) {
+  return expert ? GroupRole::kExpertRegather : GroupRole::kRegather;
+}
+
+Tensor of_step(Tensor whole) {
+  whole.scope = Scope::kStep;
+  return whole;
+}
+
+Tensor part_of(const Tensor& whole, const TrainingPlan& plan) {
+  Tensor part = of_step(whole);
+  part.shards = plan.regather;
+  part.cut = regather_group(whole.experts > 0);
+  constexpr std::uint32_t kParts = 8;  // of a parameter: see parameter_key()
+  part.key = whole.key / kParts * kParts + static_cast<std::uint32_t>(Part::kPartWeight);
+  return part;
+}
+
 Tensor half_of(const Tensor& weight) {
   Tensor half = weight;
   half.dtype = DType::kBf16;
@@ -81,6 +112,19 @@ const char* format_gathered(const TrainingPlan& plan) {
   return plan.gathers_fp8() ? ", in FP8" : ", in BF16, quantised where they are";
 }
 
+// Between passes.
+std::string kept_text(const TrainingPlan& plan) {
+  std::string text;
+  if (plan.regather == 1)
+    text += plan.free_after_backward ? "; whole until the backward pass" : "; gathered once a step";
+  if (plan.regather > 1)
+    text += fmt::format("; between passes in copies over {}, gathered again there", plan.regather);
+  if (accumulates_whole(plan))
+    text += fmt::format("; gradients whole{} until the last microbatch",
+                        plan.accumulation == Accumulation::kWholeBf16 ? ", in BF16," : "");
+  return text;
+}
+
 std::string sharding_line(const TrainingPlan& plan) {
   if (plan.zero == 0) return {};
   constexpr const char* kWhat[] = {"", "optimizer states", "optimizer states, gradients",
@@ -90,7 +134,7 @@ std::string sharding_line(const TrainingPlan& plan) {
   if (plan.zero == 3)
     line += fmt::format("; gathered {} layer{} at a time, {} ahead{}", plan.group_layers,
                         plan.group_layers == 1 ? "" : "s", plan.prefetch, format_gathered(plan));
-  return line + "\n";
+  return line + kept_text(plan) + "\n";
 }
 
 std::string offload_line(const Offload& offload) {
@@ -110,6 +154,10 @@ std::string offload_line(const Offload& offload) {
 bool sums_beside_passes(const TrainingPlan& plan) {
   const bool shared = plan.tp > 1 || num_replicas(plan, false) > 1 || num_replicas(plan, true) > 1;
   return plan.overlap_gradients && plan.zero < 2 && shared;
+}
+
+bool sums_with_last(const TrainingPlan& plan) {
+  return sums_beside_passes(plan) || accumulates_whole(plan);
 }
 
 bool updates_as_summed(const TrainingPlan& plan) {

@@ -24,8 +24,20 @@ GroupRole same_shard_group(const TrainingPlan& plan, bool expert);
 bool shards_gradients(const TrainingPlan& plan, bool expert);
 bool shards_parameters(const TrainingPlan& plan, bool expert);
 
+// Whether sharded gradients gather whole on each rank until the last microbatch; of any.
+bool accumulates_whole(const TrainingPlan& plan, bool expert);
+bool accumulates_whole(const TrainingPlan& plan);
+
 // The same parameter, or gradient, of which each member holds its shard.
 Tensor shard_of(const Tensor& whole, const TrainingPlan& plan);
+
+// Between two passes (/plan/dp/reshard_after_forward): what stands of weights where a plan leaves `stand`;
+// shards of fewer ranks than the neighbours that would keep one copy stay as they are. Those neighbours, and
+// what one of them keeps of a weight. What stands in which way is of the step (Scope::kStep).
+WeightsStand stands(const TrainingPlan& plan, bool expert, WeightsStand stand);
+GroupRole regather_group(bool expert);
+Tensor part_of(const Tensor& whole, const TrainingPlan& plan);
+Tensor of_step(Tensor whole);
 
 // The weight that an FP8 weight is quantised from, by the plan or ranks that gathered it.
 bool stands_in_half(const Tensor& weight, const TrainingPlan& plan);
@@ -38,6 +50,8 @@ bool shares_scale(const Tensor& weight, const TrainingPlan& plan);
 // Whether sums of gradients go beside the last backward pass: some are left for it, and there are ranks to
 // sum over.
 bool sums_beside_passes(const TrainingPlan& plan);
+// The same, or of gradients that gather whole into shards.
+bool sums_with_last(const TrainingPlan& plan);
 
 // Whether updates come in the order in which sums beside the last backward pass end: what comes from the host
 // for one that waits would keep those behind it waiting too.
