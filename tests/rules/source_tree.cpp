@@ -99,7 +99,7 @@ TEST_CASE("each library is seen in its own place only") {
       {"simgrid/", std::regex("sim/simgrid/.*")},
       {"xbt/", std::regex("sim/simgrid/.*")},
       {"zlib", std::regex("workloads/(calibration/gzip|serving/traffic/line_reader)\\.cpp|viz/(picture/"
-                          "png|import/chrome_reader)\\.cpp")},
+                          "png|import/characters)\\.cpp")},
       {"boost/", std::regex(".*\\.cpp")},
       {"CLI/", std::regex("main\\.cpp")},
       {"mimalloc", std::regex("workloads/command_line/throwing_new\\.h")},
