@@ -26,9 +26,9 @@ Region union_of(const std::vector<Piece>& pieces) {
 }
 
 // The weights of a finished run, to be read block by block.
-class HeldWeights {
+class HeldParts {
  public:
-  HeldWeights(const SaveRequest& request, std::span<const HeldParameter> parameters) : request_(request) {
+  HeldParts(const SaveRequest& request, std::span<const HeldParameter> parameters) : request_(request) {
     const WeightNaming naming = request.source ? request.source->naming() : usual_naming(request.model);
     weights_ = weights_of(request.model, naming);
     for (const Weight& weight : weights_) by_name_[weight.name] = &weight;
@@ -151,7 +151,7 @@ void require_savable(const std::string& directory, const Model& model, bool repl
 }
 
 void save_parameters(const SaveRequest& request, std::span<const HeldParameter> parameters) {
-  const HeldWeights held(request, parameters);
+  const HeldParts held(request, parameters);
   write_checkpoint({.directory = request.directory,
                     .config = request.config,
                     .plan = {.replace = request.replace},

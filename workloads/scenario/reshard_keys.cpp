@@ -11,7 +11,7 @@
 namespace moebius {
 namespace {
 
-constexpr std::array kAccumulations{
+constexpr std::array kGradientsBetween{
     Named<Accumulation>{"shards", Accumulation::kShards,
                         "each microbatch's are summed over the replicas, into shards"},
     Named<Accumulation>{"whole", Accumulation::kWhole,
@@ -21,8 +21,8 @@ constexpr std::array kAccumulations{
                         "the same in BF16, and cast where they are summed (FSDP1's no_sync)"},
 };
 
-std::string_view name_of(Accumulation accumulation) {
-  for (const Named<Accumulation>& row : kAccumulations)
+std::string_view text_of_sums(Accumulation accumulation) {
+  for (const Named<Accumulation>& row : kGradientsBetween)
     if (row.value == accumulation) return row.name;
   return "";
 }
@@ -71,7 +71,7 @@ class ReshardChecks {
 
   void gradients() const {
     const char* at = "/plan/dp/accumulate";
-    const std::string_view found = name_of(plan_.accumulation);
+    const std::string_view found = text_of_sums(plan_.accumulation);
     require(plan_.zero >= 2, at,
             "zero {} keeps gradients whole and sums them once a step: expected \"shards\", found \"{}\"",
             plan_.zero, found);
@@ -125,7 +125,7 @@ class ReshardChecks {
 
 void read_resharding(Section& section, TrainingPlan& plan) {
   plan.accumulation =
-      section.choice<Accumulation>("accumulate", kAccumulations, Accumulation::kShards,
+      section.choice<Accumulation>("accumulate", kGradientsBetween, Accumulation::kShards,
                                    "zero 2 and 3: how gradients gather over the microbatches of a step");
   read_after_forward(section, plan);
   plan.free_after_backward = section.boolean(
