@@ -2,6 +2,7 @@
 #include "real/calibration/host_device.h"
 
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 
 #include "real/calibration/host_figures.h"
@@ -11,7 +12,6 @@
 #include "workloads/cost/cost_source.h"
 
 #include "hw/error.h"
-#include "hw/stopwatch.h"
 #include "tests/catch.h"
 
 namespace moebius {
@@ -86,11 +86,11 @@ TEST_CASE("a disk that a quarter of the budget does not hold is left out, so tha
 TEST_CASE("a budget that ends within links and copies is refused there and then") {
   const Scratch scratch;
   const DeviceUnderTest host = host_under_test(scratch.path("host.json"));
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of the processor, whatever else runs
   CHECK_THROWS_WITH(calibrate_device(host, {.out = scratch.path("host.json"), .budget = 0.05}),
                     "--budget: expected more seconds for the launches, transfers and the disk that come "
                     "before the ops, found 0.05, which did not hold them");
-  CHECK(seconds_since(start) < 1);
+  CHECK(std::clock() - start < CLOCKS_PER_SEC);
 }
 
 TEST_CASE("a file stands in its directory, a name alone in the current one") {

@@ -199,7 +199,8 @@ TEST_CASE("forward passes that run ahead of a pipeline's backward passes find wh
                                                                       {kWhole, kCut},
                                                                       {kCut, kCut}});
   job.plan.free_after_backward = false;
-  for (const Pass& pass : pipeline_passes(pipeline_spec(job.plan, 4))[0]) {
+  const auto once = pipeline_passes(pipeline_spec(job.plan, 4))[0];
+  for (const Pass& pass : once) {
     if (pass.kind == PassKind::kOptimizer) continue;
     CHECK((pass.weights.found == kCut) == (pass.part == PassPart{0, 0} && pass.runs_forward()));
     CHECK((pass.weights.left == kCut) == pass.last);
