@@ -82,7 +82,8 @@ std::vector<AccuracySource> gathered_kernels(const Catalog& catalog, const std::
       if (profile.accelerator != id) continue;
       for (const ProfileTable& table : profile.tables) {
         const HeldOut& held = table.held_out;
-        if (held.quantiles.empty() || table.in_sample) continue;
+        // Tables that have to be named hold rows of others once more.
+        if (held.quantiles.empty() || table.in_sample || table.when_named) continue;
         AccuracySource& source = source_in(all, kernel_figure(table), id + " " + table.stack, id);
         source.rows += held.rows;
         source.worst = std::max(source.worst, held.worst);
